@@ -1,0 +1,85 @@
+//! The ledger as it is written into a snapshot: only what is not derived.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::{Bond, Ledger, Stamp, Standing};
+use crate::event::{Note, Subject};
+use crate::id::{ClusterId, Key, Revision};
+use crate::reservation::Reservation;
+use crate::time::Time;
+
+#[derive(Deserialize)]
+struct Image {
+    revision: Revision,
+    time: Time,
+    arrivals: u64,
+    reservations: Vec<Reservation>,
+    tombstones: Vec<(Time, ClusterId, Key)>,
+    standings: BTreeMap<ClusterId, Standing>,
+    revoked: Vec<(Subject, Note)>,
+    restored: Option<Revision>,
+}
+
+struct Sequence<I>(I);
+
+impl<I: Iterator<Item: Serialize> + Clone> Serialize for Sequence<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.clone())
+    }
+}
+
+impl Serialize for Ledger {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut image = serializer.serialize_struct("Ledger", 8)?;
+        image.serialize_field("revision", &self.stamp.revision)?;
+        image.serialize_field("time", &self.stamp.time)?;
+        image.serialize_field("arrivals", &self.arrivals)?;
+        image.serialize_field("reservations", &Sequence(self.reservations.values()))?;
+        image.serialize_field("tombstones", &Sequence(self.tombstones.iter()))?;
+        image.serialize_field("standings", &self.standings)?;
+        image.serialize_field("revoked", &Sequence(self.revoked.iter()))?;
+        image.serialize_field("restored", &self.restored)?;
+        image.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Ledger {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let image = Image::deserialize(deserializer)?;
+        let mut ledger = Self {
+            stamp: Stamp {
+                revision: image.revision,
+                time: image.time,
+            },
+            arrivals: image.arrivals,
+            standings: image.standings,
+            revoked: image.revoked.into_iter().collect(),
+            restored: image.restored,
+            ..Self::default()
+        };
+        for reservation in image.reservations {
+            if let Some(key) = &reservation.key {
+                let bond = Bond::Reservation(reservation.id);
+                let taken = ledger.put_bond(&reservation.requester, key, Some(bond));
+                refuse(taken.is_some(), "a key is bound twice")?;
+            }
+            let old = ledger
+                .put(reservation.id, Some(reservation))
+                .map_err(de::Error::custom)?;
+            refuse(old.is_some(), "a reservation is there twice")?;
+        }
+        for (at, requester, key) in image.tombstones {
+            let taken = ledger.put_bond(&requester, &key, Some(Bond::Tombstone(at)));
+            refuse(taken.is_some(), "a key is bound twice")?;
+        }
+        Ok(ledger)
+    }
+}
+
+fn refuse<E: de::Error>(wrong: bool, why: &'static str) -> Result<(), E> {
+    if wrong { Err(E::custom(why)) } else { Ok(()) }
+}

@@ -1,0 +1,384 @@
+//! Stage 6 of 12 · account — the hard state: every promise, and what it takes from whom.
+//!
+//! Upstream: `engine` sequences commands. Downstream: `decision` asks what is free.
+//!
+//! The reservations are the truth. What is held, which deadlines come next, who waits: all of it is
+//! derived from them in [`Ledger::put`] and nowhere else, so a sum cannot drift from its parts.
+//! [`Ledger::apply`] is total: any event on any ledger either changes it completely or is refused
+//! and changes nothing. It hands back a [`Change`], because the engine plans ahead of the disk and
+//! must be able to take back what another broker's record made untrue.
+
+mod apply;
+mod image;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::{boxed::Box, vec::Vec};
+use core::cmp::Reverse;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Note, Subject};
+use crate::id::{ClusterId, Key, ReservationId, Revision};
+use crate::reservation::{Move, Phase, Reservation, State};
+use crate::resources::{self, Limits, Resources};
+use crate::time::Time;
+
+/// Why an event cannot be applied: the log and the ledger disagree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The reservation is not there.
+    #[error("reservation {0} is not in the ledger")]
+    Unknown(ReservationId),
+    /// The reservation is there already.
+    #[error("reservation {0} is in the ledger already")]
+    Exists(ReservationId),
+    /// The key is taken.
+    #[error("key {1} of {0} is bound already")]
+    KeyTaken(ClusterId, Key),
+    /// There is no such tombstone.
+    #[error("key {1} of {0} has no tombstone")]
+    NoTombstone(ClusterId, Key),
+    /// The table of moves does not have it.
+    #[error("reservation {id} is {phase}: {step:?} is not a legal move")]
+    Illegal {
+        /// Which.
+        id: ReservationId,
+        /// Where it stands.
+        phase: Phase,
+        /// What was tried.
+        step: Move,
+    },
+    /// A generation that was never issued or is confirmed already.
+    #[error("reservation {0}: this generation is not the one awaited")]
+    Generation(ReservationId),
+    /// A sum beyond 64 bits.
+    #[error(transparent)]
+    Amounts(#[from] resources::Error),
+    /// Broker time or the revision went back.
+    #[error("revision or broker time goes back")]
+    Backwards,
+}
+
+/// The position of a record: its revision and the broker's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// The record's place in the log.
+    pub revision: Revision,
+    /// The broker's time when it was planned.
+    pub time: Time,
+}
+
+/// What a key stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bond {
+    /// The reservation made under it.
+    Reservation(ReservationId),
+    /// It was released before it was used, at this time.
+    Tombstone(Time),
+}
+
+/// What operators decided about a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Standing {
+    /// Nothing new is granted here.
+    pub cordon: Option<Note>,
+    /// What it lends is being taken back.
+    pub draining: bool,
+    /// The most it lends.
+    pub cap: Limits,
+    /// It was given up.
+    pub lost: Option<Note>,
+    /// The revision at which it last reported after a restore.
+    pub reconciled: Option<Revision>,
+}
+
+/// What one cluster lends and borrows, derived from the reservations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// What is held on it for others.
+    pub lent: Resources,
+    /// By which reservations.
+    pub lending: BTreeSet<ReservationId>,
+    /// What is held elsewhere for it.
+    pub borrowed: Resources,
+    /// Its live reservations, the waiting ones included.
+    pub borrowing: BTreeSet<ReservationId>,
+}
+
+impl Account {
+    fn is_empty(&self) -> bool {
+        self.lending.is_empty() && self.borrowing.is_empty()
+    }
+}
+
+/// The order in which waiting requests are served: priority, then age.
+pub type Place = (Reverse<i32>, u64, ReservationId);
+
+/// How to take back one event.
+#[derive(Debug)]
+pub struct Change {
+    before: Stamp,
+    arrivals: u64,
+    steps: Vec<Undo>,
+}
+
+#[derive(Debug)]
+enum Undo {
+    Reservation(ReservationId, Option<Box<Reservation>>),
+    Key(ClusterId, Key, Option<Bond>),
+    Standing(ClusterId, Option<Standing>),
+    Revoked(Subject, Option<Note>),
+    Restored(Option<Revision>),
+}
+
+/// The hard state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    stamp: Stamp,
+    arrivals: u64,
+    reservations: BTreeMap<ReservationId, Reservation>,
+    keys: BTreeMap<ClusterId, BTreeMap<Key, Bond>>,
+    standings: BTreeMap<ClusterId, Standing>,
+    revoked: BTreeMap<Subject, Note>,
+    restored: Option<Revision>,
+    accounts: BTreeMap<ClusterId, Account>,
+    deadlines: BTreeSet<(Time, ReservationId)>,
+    waiting: BTreeSet<Place>,
+    ended: BTreeSet<(Time, ReservationId)>,
+    tombstones: BTreeSet<(Time, ClusterId, Key)>,
+}
+
+/// Reading.
+impl Ledger {
+    /// The last record that was applied.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// One reservation.
+    pub fn reservation(&self, id: ReservationId) -> Option<&Reservation> {
+        self.reservations.get(&id)
+    }
+
+    /// All reservations that are remembered, by id, from `from` on.
+    pub fn reservations(&self, from: Option<ReservationId>) -> impl Iterator<Item = &Reservation> {
+        let range = match from {
+            Some(id) => self.reservations.range(id..),
+            None => self.reservations.range(..),
+        };
+        range.map(|(_, reservation)| reservation)
+    }
+
+    /// What a requester's key stands for.
+    pub fn bond(&self, requester: &ClusterId, key: &Key) -> Option<Bond> {
+        self.keys.get(requester)?.get(key).copied()
+    }
+
+    /// What a cluster lends and borrows; none when nothing.
+    pub fn account(&self, cluster: &ClusterId) -> Option<&Account> {
+        self.accounts.get(cluster)
+    }
+
+    /// All clusters that lend or borrow.
+    pub fn accounts(&self) -> impl Iterator<Item = (&ClusterId, &Account)> {
+        self.accounts.iter()
+    }
+
+    /// What operators decided about a cluster; none when nothing.
+    pub fn standing(&self, cluster: &ClusterId) -> Option<&Standing> {
+        self.standings.get(cluster)
+    }
+
+    /// All clusters that operators decided about.
+    pub fn standings(&self) -> impl Iterator<Item = (&ClusterId, &Standing)> {
+        self.standings.iter()
+    }
+
+    /// What is no longer believed, and why.
+    pub fn revoked(&self) -> &BTreeMap<Subject, Note> {
+        &self.revoked
+    }
+
+    /// Must this cluster report before anything is granted on it?
+    pub fn awaits_report(&self, cluster: &ClusterId) -> bool {
+        let reconciled = self
+            .standing(cluster)
+            .and_then(|standing| standing.reconciled);
+        self.restored
+            .is_some_and(|restored| reconciled.is_none_or(|at| at < restored))
+    }
+
+    /// Reservations with something due at or before `now`, earliest first.
+    pub fn due(&self, now: Time) -> impl Iterator<Item = &Reservation> {
+        let due = self
+            .deadlines
+            .iter()
+            .take_while(move |(time, _)| *time <= now);
+        due.filter_map(|(_, id)| self.reservations.get(id))
+    }
+
+    /// The next time at which something is due.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.first().map(|(time, _)| *time)
+    }
+
+    /// The waiting reservations after `after`, in the order in which they are served.
+    pub fn waiting(&self, after: Option<Place>) -> impl Iterator<Item = (Place, &Reservation)> {
+        use core::ops::Bound::{Excluded, Unbounded};
+        let range = (after.map_or(Unbounded, Excluded), Unbounded);
+        let places = self.waiting.range::<Place, _>(range);
+        places.filter_map(|place| self.reservations.get(&place.2).map(|r| (*place, r)))
+    }
+
+    /// Reservations that ended before `time`, and with them their keys.
+    pub fn ended_before(&self, time: Time) -> impl Iterator<Item = ReservationId> + '_ {
+        self.ended
+            .iter()
+            .take_while(move |(at, _)| *at < time)
+            .map(|(_, id)| *id)
+    }
+
+    /// Tombstones set before `time`.
+    pub fn tombstones_before(&self, time: Time) -> impl Iterator<Item = (ClusterId, Key)> + '_ {
+        let old = self
+            .tombstones
+            .iter()
+            .take_while(move |(at, ..)| *at < time);
+        old.map(|(_, requester, key)| (requester.clone(), key.clone()))
+    }
+}
+
+/// The one way in which reservations and what is derived from them change.
+impl Ledger {
+    /// Puts `new` in place of what is known under `id`; on refusal nothing has changed.
+    fn put(
+        &mut self,
+        id: ReservationId,
+        new: Option<Reservation>,
+    ) -> Result<Option<Reservation>, Error> {
+        let old = self.reservations.remove(&id);
+        if let Some(old) = &old {
+            self.unindex(old)?;
+        }
+        if let Some(new) = new {
+            if let Err(error) = self.index(&new) {
+                if let Some(old) = old {
+                    self.index(&old)?;
+                    self.reservations.insert(id, old);
+                }
+                return Err(error);
+            }
+            self.reservations.insert(id, new);
+        }
+        Ok(old)
+    }
+
+    fn index(&mut self, reservation: &Reservation) -> Result<(), Error> {
+        let Reservation {
+            id,
+            requester,
+            ask,
+            arrival,
+            state,
+            ..
+        } = reservation;
+        if let Some(grant) = reservation.holding() {
+            // Both sums are made before either is kept, so that a refusal changes nothing.
+            let none = Resources::default();
+            let lent = self.account(&grant.provider).map_or(&none, |a| &a.lent);
+            let lent = lent.checked_add(&grant.held)?;
+            let borrowed = self.account(requester).map_or(&none, |a| &a.borrowed);
+            let borrowed = borrowed.checked_add(&grant.held)?;
+            let provider = self.accounts.entry(grant.provider.clone()).or_default();
+            provider.lent = lent;
+            provider.lending.insert(*id);
+            self.accounts.entry(requester.clone()).or_default().borrowed = borrowed;
+        }
+        if !reservation.phase().is_terminal() {
+            self.accounts
+                .entry(requester.clone())
+                .or_default()
+                .borrowing
+                .insert(*id);
+        }
+        if let Some(deadline) = reservation.deadline() {
+            self.deadlines.insert((deadline, *id));
+        }
+        match state {
+            State::Pending { .. } => {
+                self.waiting.insert((Reverse(ask.priority), *arrival, *id));
+            }
+            State::Ended { at, .. } => {
+                self.ended.insert((*at, *id));
+            }
+            State::Reserved(_) | State::Active(_) | State::Releasing(..) => {}
+        }
+        Ok(())
+    }
+
+    fn unindex(&mut self, reservation: &Reservation) -> Result<(), Error> {
+        let Reservation {
+            id,
+            requester,
+            ask,
+            arrival,
+            state,
+            ..
+        } = reservation;
+        if let Some(grant) = reservation.holding()
+            && let Some(provider) = self.accounts.get_mut(&grant.provider)
+        {
+            provider.lent = provider.lent.checked_sub(&grant.held)?;
+            provider.lending.remove(id);
+        }
+        if let Some(account) = self.accounts.get_mut(requester) {
+            if let Some(grant) = reservation.holding() {
+                account.borrowed = account.borrowed.checked_sub(&grant.held)?;
+            }
+            account.borrowing.remove(id);
+        }
+        self.drop_if_empty(requester);
+        if let Some(grant) = reservation.holding() {
+            self.drop_if_empty(&grant.provider);
+        }
+        if let Some(deadline) = reservation.deadline() {
+            self.deadlines.remove(&(deadline, *id));
+        }
+        match state {
+            State::Pending { .. } => {
+                self.waiting.remove(&(Reverse(ask.priority), *arrival, *id));
+            }
+            State::Ended { at, .. } => {
+                self.ended.remove(&(*at, *id));
+            }
+            State::Reserved(_) | State::Active(_) | State::Releasing(..) => {}
+        }
+        Ok(())
+    }
+
+    fn drop_if_empty(&mut self, cluster: &ClusterId) {
+        if self.accounts.get(cluster).is_some_and(Account::is_empty) {
+            self.accounts.remove(cluster);
+        }
+    }
+
+    fn put_bond(&mut self, requester: &ClusterId, key: &Key, new: Option<Bond>) -> Option<Bond> {
+        let keys = self.keys.entry(requester.clone()).or_default();
+        let old = match new {
+            Some(bond) => keys.insert(key.clone(), bond),
+            None => keys.remove(key),
+        };
+        if keys.is_empty() {
+            self.keys.remove(requester);
+        }
+        if let Some(Bond::Tombstone(at)) = old {
+            self.tombstones
+                .remove(&(at, requester.clone(), key.clone()));
+        }
+        if let Some(Bond::Tombstone(at)) = new {
+            self.tombstones.insert((at, requester.clone(), key.clone()));
+        }
+        old
+    }
+}
