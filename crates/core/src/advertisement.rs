@@ -163,6 +163,9 @@ impl Advertisement {
             return Err(Error::GrantTwice(pair[0].id));
         }
         let none = Resources::default();
+        grants
+            .iter()
+            .try_fold(none.clone(), |sum, grant| sum.checked_add(&grant.amounts))?;
         let used = grants
             .iter()
             .try_fold(none, |sum, grant| sum.checked_add(&grant.used))?;

@@ -54,6 +54,37 @@ impl Basis {
     }
 }
 
+impl Event {
+    /// The reservation that it is about, if it is about one.
+    pub fn reservation(&self) -> Option<ReservationId> {
+        match self {
+            Self::Requested { id, .. }
+            | Self::Granted { id, .. }
+            | Self::Activated { id }
+            | Self::Renewed { id, .. }
+            | Self::Resized { id, .. }
+            | Self::Acknowledged { id, .. }
+            | Self::Ending { id, .. }
+            | Self::Ended { id, .. }
+            | Self::Adopted { id, .. } => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// The cluster that an operator or recovery decided about.
+    pub fn cluster(&self) -> Option<&ClusterId> {
+        match self {
+            Self::Cordoned { cluster, .. }
+            | Self::Uncordoned { cluster, .. }
+            | Self::Capped { cluster, .. }
+            | Self::Lost { cluster, .. }
+            | Self::Returned { cluster }
+            | Self::Reconciled { cluster, .. } => Some(cluster),
+            _ => None,
+        }
+    }
+}
+
 /// What a revocation names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

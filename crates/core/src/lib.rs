@@ -27,4 +27,6 @@ pub mod reservation;
 pub mod event;
 pub mod policy;
 pub mod ledger;
+pub mod market;
+pub mod books;
 pub mod decision;

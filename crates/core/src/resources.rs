@@ -400,6 +400,15 @@ impl Limits {
         self.0.iter().all(|(kind, limit)| total.get(kind) <= *limit)
     }
 
+    /// What of `room` may be taken while `taken` already is.
+    pub fn room(&self, room: &Resources, taken: &Resources) -> Resources {
+        self.0.iter().fold(room.clone(), |room, (kind, limit)| {
+            let under = limit.saturating_sub(taken.get(kind)).min(room.get(kind));
+            // An amount becomes smaller, so the vector stays a valid one.
+            room.clone().with(kind.clone(), under).unwrap_or(room)
+        })
+    }
+
     /// By how much `total` is above the limits.
     pub fn excess(&self, total: &Resources) -> Resources {
         self.0
