@@ -58,10 +58,7 @@ enum Standing {
 impl Books {
     /// Books on a ledger that was read from the log; the market is empty.
     pub fn new(ledger: Ledger) -> Self {
-        Self {
-            ledger,
-            ..Self::default()
-        }
+        Self { ledger, ..Self::default() }
     }
 
     /// The hard half.
@@ -83,27 +80,16 @@ impl Books {
         let touched = self.touched(event);
         let standing = match event {
             Event::Restored { .. } => Standing::Everybody,
-            _ => event
-                .cluster()
-                .cloned()
-                .map_or(Standing::Nobody, Standing::One),
+            _ => event.cluster().cloned().map_or(Standing::Nobody, Standing::One),
         };
         let result = self.keeping_count(&touched, |ledger| ledger.apply(stamp, event));
         self.reindex_standing(&standing);
-        result.map(|change| Reversal {
-            change,
-            touched,
-            standing,
-        })
+        result.map(|change| Reversal { change, touched, standing })
     }
 
     /// Takes back the newest event that was not taken back yet.
     pub fn revert(&mut self, reversal: Reversal) -> Result<(), Error> {
-        let Reversal {
-            change,
-            touched,
-            standing,
-        } = reversal;
+        let Reversal { change, touched, standing } = reversal;
         let result = self.keeping_count(&touched, |ledger| ledger.revert(change));
         self.reindex_standing(&standing);
         result
@@ -161,10 +147,7 @@ impl Books {
 
     /// What is held on a provider for others.
     pub fn held(&self, provider: &ClusterId) -> Resources {
-        self.ledger
-            .account(provider)
-            .map(|account| account.lent.clone())
-            .unwrap_or_default()
+        self.ledger.account(provider).map(|account| account.lent.clone()).unwrap_or_default()
     }
 
     /// What can still be lent by a provider: free there, and under its cap.
@@ -197,9 +180,7 @@ impl Books {
         let held = self.held(provider).minus_floor(&covered);
         let taken = held.checked_add(&ghosts);
         let taken = taken.and_then(|sum| sum.checked_add(&entry.advertisement.allocated));
-        taken.map_or(true, |taken| {
-            !taken.fits_in(&entry.advertisement.allocatable)
-        })
+        taken.map_or(true, |taken| !taken.fits_in(&entry.advertisement.allocatable))
     }
 }
 
@@ -218,12 +199,7 @@ impl Books {
             Event::Forgotten { reservations, .. } => {
                 reservations.iter().filter_map(known).collect()
             }
-            _ => event
-                .reservation()
-                .as_ref()
-                .and_then(known)
-                .into_iter()
-                .collect(),
+            _ => event.reservation().as_ref().and_then(known).into_iter().collect(),
         }
     }
 
@@ -258,24 +234,15 @@ impl Books {
 
     fn part_of(&self, provider: &ClusterId, report: &GrantReport) -> Overlap {
         let known = self.ledger.reservation(report.id);
-        let grant = known
-            .and_then(|r| r.grant())
-            .filter(|grant| grant.provider == *provider);
+        let grant = known.and_then(|r| r.grant()).filter(|grant| grant.provider == *provider);
         let gone = known.is_some_and(|reservation| {
-            matches!(
-                &reservation.state,
-                State::Ended {
-                    confirmation: Confirmation::Confirmed,
-                    ..
-                }
-            )
+            matches!(&reservation.state, State::Ended { confirmation: Confirmation::Confirmed, .. })
         });
         let holding = known.is_some_and(|reservation| reservation.phase().holds());
         match grant {
-            Some(grant) if holding => Overlap {
-                covered: grant.held.min(&report.used),
-                ghosts: Resources::default(),
-            },
+            Some(grant) if holding => {
+                Overlap { covered: grant.held.min(&report.used), ghosts: Resources::default() }
+            }
             Some(_) if gone => Overlap::default(),
             _ => Overlap {
                 covered: Resources::default(),
@@ -298,10 +265,7 @@ impl Books {
     /// Counts the overlap of a provider from zero; returns what it is.
     pub(crate) fn overlap_from_zero(&self, provider: &ClusterId) -> Overlap {
         let mut counted = Books::default();
-        let grants = self
-            .market
-            .entry(provider)
-            .and_then(|e| e.advertisement.grants.as_deref());
+        let grants = self.market.entry(provider).and_then(|e| e.advertisement.grants.as_deref());
         for report in grants.unwrap_or_default() {
             counted.add_overlap(provider, &self.part_of(provider, report));
         }
@@ -337,17 +301,16 @@ impl Books {
             Standing::One(cluster) => self.reindex(cluster),
             Standing::Everybody => {
                 let all: Vec<_> = self.market.entries().map(|(id, _)| id.clone()).collect();
-                all.iter().for_each(|cluster| self.reindex(cluster));
+                for cluster in &all {
+                    self.reindex(cluster);
+                }
             }
         }
     }
 
     /// Does anything but time and the requester forbid to lend here?
     pub fn is_open(&self, cluster: &ClusterId) -> bool {
-        let lending = self
-            .market
-            .entry(cluster)
-            .is_some_and(|e| e.advertisement.lending);
+        let lending = self.market.entry(cluster).is_some_and(|e| e.advertisement.lending);
         let standing = self.ledger.standing(cluster);
         let closed = standing.is_some_and(|s| s.cordon.is_some() || s.lost.is_some());
         lending && !closed && !self.ledger.awaits_report(cluster)

@@ -47,10 +47,7 @@ impl Basis {
             .checked_add(&self.ghosts)
             .and_then(|sum| sum.checked_add(&self.allocated));
         // More than 64 bits are taken: nothing is free.
-        taken.map_or_else(
-            |_| Resources::default(),
-            |taken| self.allocatable.minus_floor(&taken),
-        )
+        taken.map_or_else(|_| Resources::default(), |taken| self.allocatable.minus_floor(&taken))
     }
 }
 
@@ -118,6 +115,8 @@ pub enum Event {
         key: Key,
         /// What.
         ask: Ask,
+        /// The priority that policy lets it have.
+        priority: i32,
         /// The end of its patience.
         until: Time,
     },
@@ -188,7 +187,7 @@ pub enum Event {
         /// What is known of the provider.
         confirmation: Confirmation,
     },
-    /// The provider reports a grant that a restored ledger had forgotten.
+    /// The provider reports a grant that a restored ledger had forgotten, or knew as it was before.
     Adopted {
         /// Which.
         id: ReservationId,

@@ -30,3 +30,6 @@ pub mod ledger;
 pub mod market;
 pub mod books;
 pub mod decision;
+pub mod plan;
+pub mod instruction;
+pub mod invariants;

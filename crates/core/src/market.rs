@@ -80,11 +80,7 @@ impl Entry {
         let Some(old) = self.interval else {
             return Some(gap);
         };
-        let mean = old
-            .as_millis()
-            .saturating_mul(3)
-            .saturating_add(gap.as_millis())
-            / 4;
+        let mean = old.as_millis().saturating_mul(3).saturating_add(gap.as_millis()) / 4;
         Some(gap.max(Span::from_millis(mean)))
     }
 }
@@ -108,9 +104,7 @@ impl Market {
 
     /// Is `advertisement` newer than what is kept? Unnumbered ones always are.
     pub fn is_news(&self, advertisement: &Advertisement) -> bool {
-        let known = self
-            .entry(&advertisement.cluster)
-            .and_then(|e| e.advertisement.number);
+        let known = self.entry(&advertisement.cluster).and_then(|e| e.advertisement.number);
         match (known, advertisement.number) {
             (Some(known), Some(new)) => new > known,
             _ => true,
@@ -119,26 +113,17 @@ impl Market {
 
     /// Takes an advertisement that just arrived.
     pub(crate) fn hear(&mut self, advertisement: Advertisement, now: Time, silence: &Silence) {
-        let interval = self
-            .entry(&advertisement.cluster)
-            .and_then(|entry| entry.interval_after(now, silence));
+        let interval =
+            self.entry(&advertisement.cluster).and_then(|entry| entry.interval_after(now, silence));
         let cluster = advertisement.cluster.clone();
-        let entry = Entry {
-            advertisement,
-            received_at: now,
-            interval,
-            heard: true,
-        };
+        let entry = Entry { advertisement, received_at: now, interval, heard: true };
         self.entries.insert(cluster, entry);
     }
 
     /// Takes what an earlier process had noted; it stays Suspect until it is heard.
     pub(crate) fn remember(&mut self, entry: Entry) {
         let cluster = entry.advertisement.cluster.clone();
-        self.entries.entry(cluster).or_insert(Entry {
-            heard: false,
-            ..entry
-        });
+        self.entries.entry(cluster).or_insert(Entry { heard: false, ..entry });
     }
 
     pub(crate) fn remove(&mut self, cluster: &ClusterId) -> Option<Entry> {

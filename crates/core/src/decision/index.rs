@@ -39,6 +39,11 @@ impl Index {
         self.rows.remove(cluster);
     }
 
+    /// What is known of one provider.
+    pub fn row(&self, cluster: &ClusterId) -> Option<&Row> {
+        self.rows.get(cluster)
+    }
+
     /// The best open provider with room for `resources` that `accept` lets pass; ties go to the
     /// smaller name.
     pub fn best(

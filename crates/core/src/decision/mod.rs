@@ -2,6 +2,8 @@
 //!
 //! Upstream: `ledger` and `market` say what is free. Downstream: `plan` turns the pick into events.
 
+pub mod explain;
+pub mod filter;
 pub mod index;
 pub mod score;
 

@@ -17,16 +17,11 @@ pub fn headroom(resources: &Resources, row: &Row) -> u64 {
         sum = sum.saturating_add(share(left, row.allocatable.get(&kind)));
         count = count.saturating_add(1);
     }
-    sum.checked_div(count)
-        .and_then(|mean| u64::try_from(mean).ok())
-        .unwrap_or(0)
+    sum.checked_div(count).and_then(|mean| u64::try_from(mean).ok()).unwrap_or(0)
 }
 
 fn share(part: u64, whole: u64) -> u128 {
-    u128::from(part)
-        .saturating_mul(u128::from(WHOLE))
-        .checked_div(u128::from(whole))
-        .unwrap_or(0)
+    u128::from(part).saturating_mul(u128::from(WHOLE)).checked_div(u128::from(whole)).unwrap_or(0)
 }
 
 /// The score of a provider that fits.
