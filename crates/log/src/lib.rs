@@ -28,7 +28,7 @@ use sublet_core::time::Time;
 pub use error::{AppendError, Cause, ReadError, Refusal, StoreError};
 pub use frame::Checksum;
 pub use memory::Memory;
-pub use record::{Record, Writer};
+pub use record::{Body, Record, Writer};
 pub use snapshot::Snapshot;
 
 /// What a note may weigh: a Kubernetes object holds it, base64 included.
@@ -103,10 +103,7 @@ pub enum Admission {
 impl Head {
     /// The same position as the ledger has it.
     pub fn stamp(&self) -> Stamp {
-        Stamp {
-            revision: self.revision,
-            time: self.time,
-        }
+        Stamp { revision: self.revision, time: self.time }
     }
 
     /// Judges a record that is to follow: every home asks this before it writes.
@@ -115,10 +112,7 @@ impl Head {
             return Ok(Admission::Behind);
         }
         if record.revision() != self.revision.next() {
-            return Err(Refusal::Gap {
-                head: self.revision,
-                found: record.revision(),
-            });
+            return Err(Refusal::Gap { head: self.revision, found: record.revision() });
         }
         if record.previous() != self.checksum {
             return Err(Refusal::Chain {
@@ -128,9 +122,7 @@ impl Head {
             });
         }
         if record.time() < self.time {
-            return Err(Refusal::Backwards {
-                revision: record.revision(),
-            });
+            return Err(Refusal::Backwards { revision: record.revision() });
         }
         Ok(Admission::Next)
     }
