@@ -34,6 +34,8 @@ mod decimal;
 mod magnitude;
 mod parse;
 mod print;
+#[cfg(test)]
+mod tests;
 
 use decimal::Decimal;
 
