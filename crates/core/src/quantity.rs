@@ -84,7 +84,7 @@ pub enum Error {
     #[error("a quantity must not be empty; write a number such as 500m, 1.5 or 2Gi")]
     Empty,
     /// The text exceeds [`MAX_LENGTH`].
-    #[error("a quantity has at most {MAX_LENGTH} characters, this one has {length}")]
+    #[error("a quantity has at most {MAX_LENGTH} bytes, this one has {length}")]
     TooLong {
         /// The length of the text in bytes.
         length: usize,

@@ -29,7 +29,7 @@ pub enum Error {
     #[error("a duration must not be empty; write one such as 300ms, 45s or 1h30m")]
     Empty,
     /// The text exceeds [`MAX_LENGTH`].
-    #[error("a duration has at most {MAX_LENGTH} characters, this one has {length}")]
+    #[error("a duration has at most {MAX_LENGTH} bytes, this one has {length}")]
     TooLong {
         /// The length of the text in bytes.
         length: usize,
