@@ -8,6 +8,8 @@ use sublet_core::time::Span;
 fuzz_target!(|text: &str| check(text));
 
 fn check(text: &str) {
-    let Ok(span) = text.parse::<Span>() else { return };
+    let Ok(span) = text.parse::<Span>() else {
+        return;
+    };
     assert_eq!(span.to_string().parse(), Ok(span));
 }

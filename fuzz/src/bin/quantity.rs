@@ -10,10 +10,14 @@ fuzz_target!(|text: &str| check(text));
 /// The text is two amounts with a space between them, or one of them.
 fn check(text: &str) {
     let (first, second) = text.split_once(' ').unwrap_or((text, "1"));
-    let Ok(a) = first.parse::<Quantity>() else { return };
+    let Ok(a) = first.parse::<Quantity>() else {
+        return;
+    };
     survives_printing(&a);
     rounds_within_bounds(&a);
-    let Ok(b) = second.parse::<Quantity>() else { return };
+    let Ok(b) = second.parse::<Quantity>() else {
+        return;
+    };
     let sum = a.plus(&b);
     assert_eq!(sum.minus(&b), a);
     assert_eq!(a.cmp(&b) as i32, a.minus(&b).signum());
