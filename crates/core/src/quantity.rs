@@ -13,8 +13,8 @@
 //!
 //! - Printing always gives the canonical form; Kubernetes repeats some inputs word for word (`+1`).
 //! - A conversion that does not fit is an [`Error`]; `Value()` and `MilliValue()` give a wrong number.
-//! - Inputs longer than [`MAX_LENGTH`], and exponents beyond [`MAX_EXPONENT`] on an amount that is not
-//!   zero, are refused, so that no text can make us compute for long. Kubernetes reads the exponent
+//! - Inputs longer than [`MAX_LENGTH`], and amounts with more than [`MAX_DIGITS`] digits or an exponent
+//!   beyond [`MAX_EXPONENT`], are refused, so that no text can make us compute for long. Kubernetes reads the exponent
 //!   into 32 bits and drops the rest: to it, `1e4294967299` is `1e3`.
 //!
 //! ```
@@ -43,7 +43,10 @@ use decimal::Decimal;
 /// bounds what a hostile one costs, since reading grows with the square of the length.
 pub const MAX_LENGTH: usize = 256;
 
-/// The largest exponent, either way, of an amount that is not zero. It lies far beyond what any
+/// How many digits an amount may always have in its canonical form.
+pub const MAX_DIGITS: usize = 231;
+
+/// The largest exponent that an amount may have in its canonical form. It lies far beyond what any
 /// conversion accepts, and bounds how large a number an addition has to write out.
 pub const MAX_EXPONENT: i32 = 9_999;
 
@@ -102,9 +105,12 @@ pub enum Error {
         /// All that follows the number.
         suffix: String,
     },
-    /// The exponent lies beyond [`MAX_EXPONENT`].
-    #[error("the exponent of a quantity lies between -{MAX_EXPONENT} and {MAX_EXPONENT}")]
+    /// The exponent lies beyond [`MAX_EXPONENT`], or its digits beyond any integer.
+    #[error("the exponent of the quantity is out of range; it must be at most {MAX_EXPONENT}")]
     Exponent,
+    /// The amount has more than [`MAX_DIGITS`] digits.
+    #[error("the quantity has too many digits; write at most {MAX_DIGITS}")]
+    TooManyDigits,
     /// The amount is below zero where only amounts of something are meant.
     #[error("the quantity is negative; write zero or more")]
     Negative,
@@ -161,6 +167,9 @@ impl Quantity {
     }
 
     /// The sum. It keeps the format of `self`, unless `self` is zero: then it takes the other's.
+    ///
+    /// Every sum can be printed, but one that crosses the limits of reading ([`MAX_DIGITS`],
+    /// [`MAX_EXPONENT`], or 2^63 − 1 in binary) does not come back from its text.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {

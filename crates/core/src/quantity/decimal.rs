@@ -85,6 +85,11 @@ impl Decimal {
         self.thousands
     }
 
+    /// The power as one of ten.
+    pub(super) fn exponent(&self) -> i32 {
+        self.thousands.saturating_mul(3)
+    }
+
     #[must_use]
     pub(super) fn negated(&self) -> Self {
         Self {

@@ -13,6 +13,10 @@ use super::{Error, Format, MAX_EXPONENT, MAX_LENGTH, Quantity};
 /// The exponent of the finest amount: a billionth.
 const NANO: i32 = -9;
 
+/// What [`super::MAX_DIGITS`] is in bits, which are easier to count. All numbers of so many digits fit into so
+/// many bits, and none that fits has more than one digit more, which keeps it below [`MAX_LENGTH`].
+const MAX_BITS: i64 = 768;
+
 /// Kubernetes takes every binary amount beyond the largest signed 64-bit integer for that integer.
 const BINARY_MAX: u64 = i64::MAX.unsigned_abs();
 
@@ -40,12 +44,17 @@ pub(super) fn quantity(text: &str) -> Result<Quantity, Error> {
             format: suffix.format,
         });
     }
-    if suffix.exponent.abs() > MAX_EXPONENT {
-        return Err(Error::Exponent);
-    }
     let exponent = suffix.exponent.saturating_sub(number.decimals());
     let (coefficient, exponent) = rounded_to_nano(coefficient, exponent);
     let amount = Decimal::new(negative, coefficient, exponent);
+    // Both limits are on the form that is printed, so that whatever is read can be printed and read
+    // again; that form may have more digits or a larger exponent than what was written.
+    if amount.exponent() > MAX_EXPONENT {
+        return Err(Error::Exponent);
+    }
+    if amount.coefficient().bits() > MAX_BITS {
+        return Err(Error::TooManyDigits);
+    }
     Ok(match suffix.format {
         Format::BinarySI => binary(amount, negative),
         format => Quantity { amount, format },

@@ -38,7 +38,7 @@ impl fmt::Display for Quantity {
         match (letter, thousands) {
             (Some(letter), _) => f.write_str(letter),
             (None, 0) => Ok(()),
-            (None, _) => write!(f, "e{}", thousands.saturating_mul(3)),
+            (None, _) => write!(f, "e{}", self.amount.exponent()),
         }
     }
 }

@@ -77,8 +77,9 @@ fn errors_say_what_is_wrong() {
         }
     );
     assert_eq!(refusal("Ei"), Error::NoDigits);
-    assert_eq!(refusal("1e10000"), Error::Exponent);
-    assert_eq!(refusal("1e-10000"), Error::Exponent);
+    assert_eq!(refusal("1e10002"), Error::Exponent);
+    assert_eq!(refusal("9991000E9999"), Error::Exponent);
+    assert_eq!(refusal("1e-4294967299"), Error::Exponent);
     assert_eq!(refusal("1e4294967299"), Error::Exponent);
     assert_eq!(
         refusal("1K").to_string(),
@@ -89,8 +90,12 @@ fn errors_say_what_is_wrong() {
 
 #[test]
 fn the_longest_and_largest_texts_are_read() {
-    let longest: Quantity = "9".repeat(MAX_LENGTH).parse().expect("a quantity");
-    assert_eq!(longest.to_string(), "9".repeat(MAX_LENGTH));
+    let longest: Quantity = "9".repeat(MAX_DIGITS).parse().expect("a quantity");
+    assert_eq!(longest.to_string(), "9".repeat(MAX_DIGITS));
+    let zeros: Quantity = format!("1{}", "0".repeat(MAX_LENGTH - 1))
+        .parse()
+        .expect("a quantity");
+    assert_eq!(zeros.to_string(), "1e255");
     let largest: Quantity = "1e9999".parse().expect("a quantity");
     let smallest: Quantity = "1e-9999".parse().expect("a quantity");
     assert_eq!(
