@@ -1,8 +1,8 @@
-//! Parts of the tree that are made from code: `cargo xtask gen` writes them, `cargo xtask test` and `tidy` see that they
-//! are up to date.
+//! Parts of the tree that are made from code: `cargo xtask gen` writes them, `cargo xtask test` and
+//! `tidy` see that they are up to date.
 //!
-//! A generated part is a row of [`PARTS`]. Today they are blocks inside pages, between `<!-- name:begin -->` and
-//! `<!-- name:end -->`.
+//! A generated part is a row of [`PARTS`]. Today they are blocks inside pages, between
+//! `<!-- name:begin -->` and `<!-- name:end -->`.
 
 use anyhow::{Context, Result};
 

@@ -1,6 +1,7 @@
 //! The project's own commands: `cargo xtask <verb>`.
 //!
-//! `test` is what a person and CI run; the other verbs are its parts, for one at a time. Nothing here is shipped.
+//! `test` is what a person and CI run; the other verbs are its parts, for one at a time. Nothing
+//! here is shipped.
 #![expect(
     clippy::print_stdout,
     reason = "these commands talk to a person on a terminal"
@@ -60,7 +61,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one verb; `false` means that it ran to its end and found something wrong, which it has already said.
+/// Runs one verb; `false` means that it ran to its end and found something wrong, which it has
+/// already said.
 fn run(verb: Verb) -> Result<bool> {
     let repo = Repo::here();
     match verb {

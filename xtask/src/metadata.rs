@@ -1,4 +1,5 @@
-//! What cargo knows of the workspace and its dependencies (`cargo metadata`), as far as the checks here ask.
+//! What cargo knows of the workspace and its dependencies (`cargo metadata`), as far as the checks
+//! here ask.
 
 use std::collections::BTreeSet;
 use std::path::Path;

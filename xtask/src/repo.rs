@@ -1,7 +1,10 @@
-//! The working tree: where it is, which text files it holds, and where what must stay outside of it goes.
+//! The working tree: where it is, which text files it holds, and where what must stay outside of it
+//! goes.
 //!
-//! Files are found by walking rather than by asking git, so that an unpacked archive can be checked too. What
-//! `.gitignore` anchors at the root (`/target`) is left out; the project uses no other kind of entry.
+//! Files are found by walking rather than by asking git, so that an unpacked archive can be checked
+//! too. What `.gitignore` anchors at the root (`/target`) is left out, which is the only kind of
+//! entry that the project uses; so is any folder that is tagged as a cache, as cargo tags its
+//! output.
 
 use std::ffi::OsString;
 use std::fs;
@@ -79,6 +82,9 @@ impl Repo {
             if ignored.contains(&path) || kind.is_symlink() {
                 continue;
             }
+            if kind.is_dir() && entry.path().join("CACHEDIR.TAG").exists() {
+                continue;
+            }
             if kind.is_dir() {
                 self.walk(&path, ignored, found)?;
             } else if let Ok(text) = String::from_utf8(fs::read(entry.path())?) {
@@ -89,12 +95,13 @@ impl Repo {
     }
 }
 
-/// The folder for what these commands keep between runs: `$XDG_CACHE_HOME/sublet` or `~/.cache/sublet`.
+/// The folder for what these commands keep between runs: `$XDG_CACHE_HOME/sublet` or
+/// `~/.cache/sublet`.
 pub(crate) fn cache() -> Result<PathBuf> {
     let base = variable("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .context("neither XDG_CACHE_HOME nor HOME is set: no place to keep build output outside of the tree")?;
+        .context("neither XDG_CACHE_HOME nor HOME says where a cache may be")?;
     Ok(base.join("sublet"))
 }
 

@@ -1,4 +1,5 @@
-//! `cargo xtask sim`: the simulator, always in a release build. How it is called is said here and nowhere else.
+//! `cargo xtask sim`: the simulator, always in a release build. How it is called is said here and
+//! nowhere else.
 
 use std::hash::{BuildHasher, RandomState};
 use std::process::Command;

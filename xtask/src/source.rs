@@ -1,7 +1,7 @@
 //! A text file of the tree, and what a Rust file looks like without its strings and comments.
 //!
-//! The checks look for words and braces. A small lexer that knows strings, characters and comments is enough to do that
-//! without being fooled, and costs no parser.
+//! The checks look for words and braces. A small lexer that knows strings, characters and comments
+//! is enough to do that without being fooled, and costs no parser.
 
 /// A text file: its path from the root of the tree, with `/` on every platform, and its text.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ impl Source {
     }
 }
 
-/// A Rust file seen twice, line for line and column for column: once as code, once as comments. What belongs to the
-/// other view, and the inside of every string, is blank.
+/// A Rust file seen twice, line for line and column for column: once as code, once as comments.
+/// What belongs to the other view, and the inside of every string, is blank.
 pub(crate) struct Views {
     pub(crate) code: String,
     pub(crate) comments: String,

@@ -1,5 +1,5 @@
-//! What a machine must have, asked before anything is built, so that a missing tool is named rather than guessed from
-//! a linker's error.
+//! What a machine must have, asked before anything is built, so that a missing tool is named rather
+//! than guessed from a linker's error.
 
 use std::ffi::OsString;
 
@@ -16,7 +16,8 @@ struct Tool {
     variable: Option<&'static str>,
 }
 
-const COMPILERS: &str = "Debian, Ubuntu: apt-get install build-essential; Fedora: dnf install gcc gcc-c++; \
+const COMPILERS: &str = "Debian, Ubuntu: apt-get install build-essential; \
+     Fedora: dnf install gcc gcc-c++; \
      macOS: xcode-select --install";
 
 const TOOLS: [Tool; 4] = [
@@ -36,7 +37,7 @@ const TOOLS: [Tool; 4] = [
     },
     Tool {
         name: "a C compiler",
-        needed_for: "SQLite, which is built from source",
+        needed_for: "SQLite, built from source,",
         install: COMPILERS,
         commands: &[
             ("cc", &["--version"]),
@@ -47,7 +48,7 @@ const TOOLS: [Tool; 4] = [
     },
     Tool {
         name: "a C++ compiler",
-        needed_for: "libFuzzer, which is built from source",
+        needed_for: "libFuzzer, built from source,",
         install: COMPILERS,
         commands: &[
             ("c++", &["--version"]),

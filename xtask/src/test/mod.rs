@@ -1,7 +1,9 @@
-//! `cargo xtask test`: everything that must hold before a change lands. CI runs it and nothing else.
+//! `cargo xtask test`: everything that must hold before a change lands. CI runs it and nothing
+//! else.
 //!
-//! Every step is announced, its output passed through, and its time taken. One that fails does not keep the others from
-//! running, unless the code does not compile: then what needs it is left out, and said to be.
+//! Every step is announced, its output passed through, and its time taken. One that fails does not
+//! keep the others from running, unless the code does not compile: then what needs it is left out,
+//! and said to be.
 
 mod tally;
 mod summary;
@@ -20,8 +22,12 @@ use tally::Tally;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Run this step only; may be given several times
-    #[arg(long, value_name = "STEP", value_parser = PossibleValuesParser::new(STEPS.iter().map(|step| step.name)))]
+    #[arg(long, value_name = "STEP", value_parser = PossibleValuesParser::new(names()))]
     only: Vec<String>,
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    STEPS.iter().map(|step| step.name)
 }
 
 /// Runs the steps, prints the summary, and says whether all of them passed.

@@ -119,7 +119,7 @@ fn core(repo: &Repo) -> Result<Tally> {
         command.args(["--target", BARE_TARGET]);
     } else {
         println!(
-            "the target {BARE_TARGET} is not installed and rustup could not add it: for this machine instead, \
+            "{BARE_TARGET} is not installed and rustup could not add it: for this machine, \
              where a dependency may still use the standard library unseen"
         );
     }

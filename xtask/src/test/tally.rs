@@ -40,7 +40,8 @@ impl Tally {
         };
     }
 
-    /// The same, and at least one failure if the program that ran them failed: it may not have come as far as a test.
+    /// The same, and at least one failure if the program that ran them failed: it may not have come
+    /// as far as a test.
     pub(crate) fn and_the_program(self, passed: bool) -> Self {
         Self {
             failed: if passed {
@@ -76,7 +77,7 @@ mod tests {
     fn the_results_of_all_test_programs_are_added_up() {
         let tally = read(&[
             "running 3 tests",
-            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; finished in 0.00s",
             "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
         ]);
         assert_eq!(

@@ -48,8 +48,8 @@ struct Function<'a> {
     last: usize,
 }
 
-/// Every `fn name` that has a body, wherever it stands. Types like `fn(u8)` have no name and signatures without body
-/// end at a semicolon, so neither is one.
+/// Every `fn name` that has a body, wherever it stands. Types like `fn(u8)` have no name and
+/// signatures without body end at a semicolon, so neither is one.
 fn functions(code: &str) -> Vec<Function<'_>> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("fn ") {
@@ -72,7 +72,8 @@ fn functions(code: &str) -> Vec<Function<'_>> {
     found
 }
 
-/// The lines of every `#[cfg(test)] mod … { … }` that stands at the left margin, attribute included.
+/// The lines of every `#[cfg(test)] mod … { … }` that stands at the left margin, attribute
+/// included.
 fn test_blocks(code: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (at, attribute) in code.match_indices("#[cfg(test)]") {
@@ -89,8 +90,8 @@ fn test_blocks(code: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Where the body of the item that begins here ends: at the brace that closes its first one outside of parentheses and
-/// brackets. Nothing when a semicolon comes first.
+/// Where the body of the item that begins here ends: at the brace that closes its first one outside
+/// of parentheses and brackets. Nothing when a semicolon comes first.
 fn body(code: &str) -> Option<usize> {
     let (mut nested, mut braces) = (0_i32, 0_i32);
     for (at, character) in code.char_indices() {
@@ -136,8 +137,9 @@ mod tests {
 
     #[test]
     fn a_function_is_counted_from_its_name_to_its_last_brace() {
-        let text = "/// Doc.\npub fn a<const N: usize>(x: [u8; 3]) -> u8\nwhere\n    T: B,\n{\n    if x { \"}\" }\n}\n";
-        assert_eq!(lengths(text), [named("", 7), named("a", 6)]);
+        let signature = "/// Doc.\npub fn a<const N: usize>(x: [u8; 3]) -> u8\nwhere\n    T: B,\n";
+        let text = format!("{signature}{{\n    if x {{ \"}}\" }}\n}}\n");
+        assert_eq!(lengths(&text), [named("", 7), named("a", 6)]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! Whether a licence expression (SPDX, as crates write it) can be met with the licences that we accept.
+//! Whether a licence expression (SPDX, as crates write it) can be met with the licences that we
+//! accept.
 
-/// `expression` with `OR`, `AND`, `WITH`, parentheses, and the old `/` for `OR`; anything unreadable is not accepted.
+/// `expression` with `OR`, `AND`, `WITH`, parentheses, and the old `/` for `OR`; anything
+/// unreadable is not accepted.
 pub(crate) fn accepted(expression: &str, accept: &dyn Fn(&str) -> bool) -> bool {
     let spaced = expression
         .replace('/', " OR ")

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::source::Source;
 use crate::tidy::Violation;
 
-/// Every relative link of every page leads to a file or folder of the tree, and every `#heading` to a heading.
+/// Every relative link of every page leads to a file or folder of the tree, and every `#heading` to
+/// a heading.
 pub(crate) fn check(sources: &[Source]) -> Vec<Violation> {
     let places = places(sources);
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! What is left behind when work stops half-way: markers, debugging calls, tests and lints that are switched off, code
-//! in comments.
+//! What is left behind when work stops half-way: markers, debugging calls, tests and lints that are
+//! switched off, code in comments.
 
 use crate::source::{Source, Views};
 use crate::tidy::Violation;
@@ -15,7 +15,8 @@ const CODE: [(&str, &str); 4] = [
     ("#[ignore", "make the test run, or delete it"),
 ];
 
-/// How a line of code begins, what is in it and how it ends; a comment of which all three are true is code.
+/// How a line of code begins, what is in it and how it ends; a comment of which all three are true
+/// is code.
 const CODE_BEGINS: [&str; 15] = [
     "let ", "use ", "pub ", "fn ", "return ", "if ", "for ", "while ", "match ", "impl ",
     "struct ", "enum ", "mod ", "#[", "self.",
@@ -56,7 +57,8 @@ fn words<'a>(path: &str, lines: impl Iterator<Item = &'a str>) -> Vec<Violation>
     found
 }
 
-/// The lines of a page without code: fenced blocks are blank, and so is what stands between backticks.
+/// The lines of a page without code: fenced blocks are blank, and so is what stands between
+/// backticks.
 fn prose(text: &str) -> impl Iterator<Item = String> {
     let mut fenced = false;
     text.lines().map(move |line| {

@@ -1,7 +1,8 @@
-//! `cargo xtask tidy`: the rules of this tree that neither compiler nor clippy can check, so that they survive growth.
+//! `cargo xtask tidy`: the rules of this tree that neither compiler nor clippy can check, so that
+//! they survive growth.
 //!
-//! Each check is a pure function in its own file, from files (or from what cargo says) to violations. This file only
-//! gathers what they look at and prints what they find.
+//! Each check is a pure function in its own file, from files (or from what cargo says) to
+//! violations. This file only gathers what they look at and prints what they find.
 
 mod violation;
 mod stages;

@@ -6,8 +6,8 @@ use crate::tidy::Violation;
 /// File names that say nothing of what is inside.
 const EMPTY_NAMES: [&str; 5] = ["utils", "util", "helpers", "common", "manager"];
 
-/// Hosts from which packages come, in two parts so that this file does not contain them. Which mirror a machine uses is
-/// its own affair; a tree that names one builds on that machine only.
+/// Hosts from which packages come, in two parts so that this file does not contain them. Which
+/// mirror a machine uses is its own affair; a tree that names one builds on that machine only.
 const HOSTS: [(&str, &str); 8] = [
     ("index.crates", "io"),
     ("static.crates", "io"),

@@ -1,5 +1,5 @@
-//! The limits on length, as a ratchet: `xtask/ratchet.txt` lists what is too long and how long it may be. A figure can
-//! only go down; a new exception is written by hand and argued for in review.
+//! The limits on length, as a ratchet: `xtask/ratchet.txt` lists what is too long and how long it
+//! may be. A figure can only go down; a new exception is written by hand and argued for in review.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -135,7 +135,8 @@ impl Ratchet {
         })
     }
 
-    /// The list with every figure lowered to what it is now, and without those that need no exception any more.
+    /// The list with every figure lowered to what it is now, and without those that need no
+    /// exception any more.
     pub(crate) fn lowered(&self, figures: &[Figure]) -> Self {
         let present = longest(figures);
         let lower = |(subject, listed): (&Subject, &usize)| {

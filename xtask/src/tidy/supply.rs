@@ -1,8 +1,8 @@
 //! What comes in from outside: licences, sources and banned crates, as `deny.toml` lists them.
 //!
-//! `deny.toml` has cargo-deny's own syntax, so that whoever has that tool can run it. Most machines do not, and a check
-//! that runs only where a tool happens to be installed is none: so the three lists are checked here, from what
-//! `cargo metadata` says.
+//! `deny.toml` has cargo-deny's own syntax, so that whoever has that tool can run it. Most machines
+//! do not, and a check that runs only where a tool happens to be installed is none: so the three
+//! lists are checked here, from what `cargo metadata` says.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
