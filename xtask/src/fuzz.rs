@@ -15,9 +15,6 @@ use crate::metadata::{Metadata, Package};
 use crate::process;
 use crate::repo::{self, Repo};
 
-/// Where the targets are: a workspace of their own, because they are built with other flags.
-pub(crate) const FOLDER: &str = "fuzz";
-
 /// What `cargo xtask fuzz` is asked to do.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -54,9 +51,14 @@ pub(crate) fn every_target(repo: &Repo, seconds: u64) -> Result<Vec<bool>> {
         .collect()
 }
 
+/// Where the targets are, if there are any: a workspace of their own, because they are built with
+/// other flags.
+pub(crate) fn folder(repo: &Repo) -> Option<PathBuf> {
+    Some(repo.root().join("fuzz")).filter(|folder| folder.exists())
+}
+
 fn targets(repo: &Repo) -> Result<Vec<String>> {
-    let folder = repo.root().join(FOLDER);
-    ensure!(folder.exists(), "there is no folder {}", folder.display());
+    let folder = folder(repo).context("there is no folder fuzz")?;
     let metadata = Metadata::of(&folder, &[])?;
     let targets: Vec<_> = metadata
         .members()
@@ -77,7 +79,7 @@ struct Bench {
 impl Bench {
     /// Builds all targets.
     fn prepared(repo: &Repo) -> Result<Self> {
-        let folder = repo.root().join(FOLDER);
+        let folder = folder(repo).context("there is no folder fuzz")?;
         let cache = repo::cache()?;
         let bench = Self {
             folder,

@@ -92,7 +92,11 @@ pub(crate) fn compiles(repo: &Repo) -> Result<bool> {
 }
 
 fn format(repo: &Repo) -> Result<Tally> {
-    process::passes(repo.root(), process::cargo(["fmt", "--all", "--check"])).map(Tally::one)
+    let mut passed = process::passes(repo.root(), process::cargo(["fmt", "--all", "--check"]))?;
+    if let Some(fuzz) = fuzz::folder(repo) {
+        passed &= process::passes(&fuzz, process::cargo(["fmt", "--check"]))?;
+    }
+    Ok(Tally::one(passed))
 }
 
 fn clippy(repo: &Repo) -> Result<Tally> {

@@ -111,8 +111,7 @@ fn dependencies(repo: &Repo) -> Result<Vec<Violation>> {
     let ours = Metadata::of(repo.root(), &deny.graph.targets)?;
     let mut found = arrows::check(ours.members());
     found.extend(deny.check(&ours.packages));
-    let fuzz = repo.root().join(fuzz::FOLDER);
-    if fuzz.exists() {
+    if let Some(fuzz) = fuzz::folder(repo) {
         found.extend(deny.check(&Metadata::of(&fuzz, &deny.graph.targets)?.packages));
     }
     Ok(found)
