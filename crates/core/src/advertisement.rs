@@ -76,10 +76,7 @@ pub enum Backend {
 /// What an agent can do beyond the Go agents; one that states none is old.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is an independent yes or no on the wire"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent yes or no on the wire")]
 pub struct Capabilities {
     /// Confirms as a provider that an instruction was carried out.
     pub acknowledge: bool,
@@ -163,9 +160,8 @@ impl Advertisement {
             return Err(Error::GrantTwice(pair[0].id));
         }
         let none = Resources::default();
-        let used = grants
-            .iter()
-            .try_fold(none, |sum, grant| sum.checked_add(&grant.used))?;
+        grants.iter().try_fold(none.clone(), |sum, grant| sum.checked_add(&grant.amounts))?;
+        let used = grants.iter().try_fold(none, |sum, grant| sum.checked_add(&grant.used))?;
         match self.allocated.checked_sub(&used) {
             Ok(_) => Ok(self),
             Err(resources::Error::Shortage(kind, _)) => Err(Error::UsedBeyondAllocated(kind)),
@@ -182,9 +178,5 @@ impl Advertisement {
 }
 
 fn limit(what: &'static str, found: usize, limit: usize) -> Result<(), Error> {
-    if found <= limit {
-        Ok(())
-    } else {
-        Err(Error::TooMany { what, found, limit })
-    }
+    if found <= limit { Ok(()) } else { Err(Error::TooMany { what, found, limit }) }
 }

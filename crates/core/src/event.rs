@@ -47,10 +47,38 @@ impl Basis {
             .checked_add(&self.ghosts)
             .and_then(|sum| sum.checked_add(&self.allocated));
         // More than 64 bits are taken: nothing is free.
-        taken.map_or_else(
-            |_| Resources::default(),
-            |taken| self.allocatable.minus_floor(&taken),
-        )
+        taken.map_or_else(|_| Resources::default(), |taken| self.allocatable.minus_floor(&taken))
+    }
+}
+
+impl Event {
+    /// The reservation that it is about, if it is about one.
+    pub fn reservation(&self) -> Option<ReservationId> {
+        match self {
+            Self::Requested { id, .. }
+            | Self::Granted { id, .. }
+            | Self::Activated { id }
+            | Self::Renewed { id, .. }
+            | Self::Resized { id, .. }
+            | Self::Acknowledged { id, .. }
+            | Self::Ending { id, .. }
+            | Self::Ended { id, .. }
+            | Self::Adopted { id, .. } => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// The cluster that an operator or recovery decided about.
+    pub fn cluster(&self) -> Option<&ClusterId> {
+        match self {
+            Self::Cordoned { cluster, .. }
+            | Self::Uncordoned { cluster, .. }
+            | Self::Capped { cluster, .. }
+            | Self::Lost { cluster, .. }
+            | Self::Returned { cluster }
+            | Self::Reconciled { cluster, .. } => Some(cluster),
+            _ => None,
+        }
     }
 }
 
@@ -87,6 +115,8 @@ pub enum Event {
         key: Key,
         /// What.
         ask: Ask,
+        /// The priority that policy lets it have.
+        priority: i32,
         /// The end of its patience.
         until: Time,
     },
@@ -157,7 +187,7 @@ pub enum Event {
         /// What is known of the provider.
         confirmation: Confirmation,
     },
-    /// The provider reports a grant that a restored ledger had forgotten.
+    /// The provider reports a grant that a restored ledger had forgotten, or knew as it was before.
     Adopted {
         /// Which.
         id: ReservationId,

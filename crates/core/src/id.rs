@@ -103,6 +103,8 @@ impl FromStr for Key {
 pub struct ReservationId(u128);
 
 impl ReservationId {
+    /// Before every other: where a range over all begins.
+    pub const FIRST: Self = Self(0);
     const PREFIX: &'static str = "rsv-";
     const ALPHABET: &'static [u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     const DIGITS: u32 = 20;
@@ -131,9 +133,7 @@ impl fmt::Display for ReservationId {
         f.write_str(Self::PREFIX)?;
         for shift in (0..Self::DIGITS * Self::BITS_PER_DIGIT).step_by(5).rev() {
             let digit = (self.0 >> shift) & 31;
-            let letter = usize::try_from(digit)
-                .ok()
-                .and_then(|d| Self::ALPHABET.get(d));
+            let letter = usize::try_from(digit).ok().and_then(|d| Self::ALPHABET.get(d));
             fmt::Write::write_char(f, letter.map_or('?', |b| char::from(*b)))?;
         }
         Ok(())
@@ -153,9 +153,7 @@ impl FromStr for ReservationId {
             .bytes()
             .try_fold(0u128, |sum, byte| {
                 let digit = Self::ALPHABET.iter().position(|letter| *letter == byte);
-                digit
-                    .map(|digit| (sum << 5) | digit as u128)
-                    .ok_or_else(refuse)
+                digit.map(|digit| (sum << 5) | digit as u128).ok_or_else(refuse)
             })
             .map(Self)
     }
@@ -256,18 +254,7 @@ mod tests {
         for good in ["a", "c1", "edge-7", &"x".repeat(50)] {
             assert!(good.parse::<ClusterId>().is_ok(), "{good}");
         }
-        for bad in [
-            "",
-            "-a",
-            "a-",
-            "A",
-            "a.b",
-            "a_b",
-            "ä",
-            "a b",
-            "../x",
-            &"x".repeat(51),
-        ] {
+        for bad in ["", "-a", "a-", "A", "a.b", "a_b", "ä", "a b", "../x", &"x".repeat(51)] {
             assert!(bad.parse::<ClusterId>().is_err(), "{bad}");
         }
     }

@@ -21,10 +21,16 @@ extern crate alloc;
 
 pub mod id;
 pub mod time;
+pub mod quantity;
 pub mod resources;
 pub mod advertisement;
 pub mod reservation;
 pub mod event;
 pub mod policy;
 pub mod ledger;
+pub mod market;
+pub mod books;
 pub mod decision;
+pub mod plan;
+pub mod instruction;
+pub mod invariants;

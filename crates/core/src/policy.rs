@@ -26,11 +26,7 @@ pub struct Silence {
 
 impl Default for Silence {
     fn default() -> Self {
-        Self {
-            intervals: 3,
-            suspect_min: Span::from_secs(90),
-            stale_after: Span::from_secs(600),
-        }
+        Self { intervals: 3, suspect_min: Span::from_secs(90), stale_after: Span::from_secs(600) }
     }
 }
 
@@ -78,11 +74,7 @@ pub struct Allowance {
 
 impl Default for Allowance {
     fn default() -> Self {
-        Self {
-            held: Limits::default(),
-            priority_max: i32::MAX,
-            reservations_max: 100_000,
-        }
+        Self { held: Limits::default(), priority_max: i32::MAX, reservations_max: 100_000 }
     }
 }
 
@@ -113,10 +105,14 @@ pub struct Policy {
     pub duration_max: Option<Span>,
     /// The longest a request may wait.
     pub wait_max: Span,
+    /// The most requests that wait at the same time.
+    pub waiting_max: u32,
     /// A requester that confirms use must have done so by then.
     pub activate_within: Span,
     /// A provider silent for so long is declared lost; none means never.
     pub lost_after: Option<Span>,
+    /// Nothing expires for so long after a start, so that holders can renew after an outage.
+    pub recovery_grace: Span,
     /// How long keys outlive their reservation, and tombstones stay.
     pub key_retention: Span,
     /// The first rule that matches decides; without a match it is allowed.
@@ -137,8 +133,10 @@ impl Default for Policy {
             duration_default: None,
             duration_max: None,
             wait_max: Span::from_secs(24 * 3600),
+            waiting_max: 1000,
             activate_within: Span::from_secs(15 * 60),
             lost_after: None,
+            recovery_grace: Span::from_secs(60),
             key_retention: Span::from_secs(24 * 3600),
             lending: Vec::new(),
             allowance: Allowance::default(),
@@ -153,10 +151,7 @@ impl Policy {
     pub fn allows(&self, requester: &ClusterId, provider: &ClusterId) -> bool {
         let matches =
             |rule: &&Rule| rule.requesters.contain(requester) && rule.providers.contain(provider);
-        self.lending
-            .iter()
-            .find(matches)
-            .is_none_or(|rule| rule.allow)
+        self.lending.iter().find(matches).is_none_or(|rule| rule.allow)
     }
 
     /// What `requester` may have.

@@ -8,7 +8,7 @@
 //! is the only place that says which move is legal in which phase.
 
 use alloc::{string::String, vec::Vec};
-use core::fmt;
+use core::{fmt, iter};
 
 use alloc::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::advertisement::Backend;
 use crate::decision::{Constraint, Strategy};
 use crate::id::{ClusterId, Generation, Key, ReservationId, Revision};
-use crate::resources::Resources;
+use crate::resources::{Kind, Resources};
 use crate::time::{Span, Time};
 
 /// What a requester asks for.
@@ -48,6 +48,44 @@ pub struct Ask {
     /// How the requester can be joined; empty when it did not say.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub backends: BTreeSet<Backend>,
+}
+
+/// Why an ask was refused before anybody was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// Every request takes some cpu and some memory.
+    #[error("a request needs some {0}: ask for more than 0")]
+    Nothing(Kind),
+    /// It would be over at once.
+    #[error("a duration of 0 would end at once: leave it out, or say for example 1h")]
+    NoTime,
+    /// More constraints than are looked at.
+    #[error("more than {max} constraints: leave some out", max = Ask::CONSTRAINTS_MAX)]
+    Constraints,
+    /// Longer than anything we keep time for.
+    #[error("{0} is longer than ten years: ask for less")]
+    TooLong(&'static str),
+}
+
+impl Ask {
+    /// More than any real request has had by far.
+    pub const CONSTRAINTS_MAX: usize = 16;
+    /// Ten years: beyond it, sums of times would have to be doubted.
+    pub const SPAN_MAX: Span = Span::from_secs(10 * 365 * 24 * 3600);
+
+    /// Checks what the types alone cannot say.
+    pub fn check(&self) -> Result<(), AskError> {
+        let long = |span: Option<Span>| span.is_some_and(|span| span > Self::SPAN_MAX);
+        match self {
+            ask if ask.resources.cpu == 0 => Err(AskError::Nothing(Kind::Cpu)),
+            ask if ask.resources.memory == 0 => Err(AskError::Nothing(Kind::Memory)),
+            ask if ask.duration == Some(Span::default()) => Err(AskError::NoTime),
+            ask if long(ask.duration) => Err(AskError::TooLong("duration")),
+            ask if long(ask.wait) => Err(AskError::TooLong("wait")),
+            ask if ask.constraints.len() > Self::CONSTRAINTS_MAX => Err(AskError::Constraints),
+            _ => Ok(()),
+        }
+    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -291,6 +329,8 @@ pub struct Reservation {
     pub key: Option<Key>,
     /// What was asked.
     pub ask: Ask,
+    /// The priority that policy let it have.
+    pub priority: i32,
     /// When.
     pub requested_at: Time,
     /// Its place in the order of arrival.
@@ -326,11 +366,12 @@ impl Reservation {
 
     /// The grant while it takes capacity from its provider.
     pub fn holding(&self) -> Option<&Grant> {
-        if self.phase().holds() {
-            self.grant()
-        } else {
-            None
-        }
+        if self.phase().holds() { self.grant() } else { None }
+    }
+
+    /// The requester, and the provider if there is one.
+    pub fn sides(&self) -> impl Iterator<Item = &ClusterId> {
+        iter::once(&self.requester).chain(self.grant().map(|grant| &grant.provider))
     }
 
     /// The next time at which something is due by itself.
@@ -378,10 +419,8 @@ mod tests {
     fn a_terminal_phase_holds_nothing_and_moves_nowhere() {
         for phase in Phase::ALL.into_iter().filter(|phase| phase.is_terminal()) {
             assert!(!phase.holds());
-            let legal: Vec<_> = Move::ALL
-                .into_iter()
-                .filter(|step| step.is_legal_in(phase))
-                .collect();
+            let legal: Vec<_> =
+                Move::ALL.into_iter().filter(|step| step.is_legal_in(phase)).collect();
             assert_eq!(legal, [Move::Forget]);
         }
     }

@@ -169,11 +169,7 @@ impl Resources {
 
     /// The two that every request has.
     pub fn new(cpu: u64, memory: u64) -> Self {
-        Self {
-            cpu,
-            memory,
-            ..Self::default()
-        }
+        Self { cpu, memory, ..Self::default() }
     }
 
     /// The same with `amount` of `kind`.
@@ -189,12 +185,7 @@ impl Resources {
     }
 
     fn set_extended(&mut self, name: Name, amount: u64) -> Result<(), Error> {
-        let mut list: Vec<_> = self
-            .extended
-            .iter()
-            .filter(|(n, _)| *n != name)
-            .cloned()
-            .collect();
+        let mut list: Vec<_> = self.extended.iter().filter(|(n, _)| *n != name).cloned().collect();
         if amount > 0 {
             list.push((name, amount));
         }
@@ -219,10 +210,7 @@ impl Resources {
 
     fn extended(&self, name: &Name) -> u64 {
         let found = self.extended.binary_search_by(|(n, _)| n.cmp(name));
-        found
-            .ok()
-            .and_then(|at| self.extended.get(at))
-            .map_or(0, |(_, amount)| *amount)
+        found.ok().and_then(|at| self.extended.get(at)).map_or(0, |(_, amount)| *amount)
     }
 
     /// The extended resources, by name; none of them is zero.
@@ -240,11 +228,7 @@ impl Resources {
         ]
         .into_iter()
         .filter(|(_, amount)| *amount > 0)
-        .chain(
-            self.extended
-                .iter()
-                .map(|(name, amount)| (Kind::Extended(name.clone()), *amount)),
-        )
+        .chain(self.extended.iter().map(|(name, amount)| (Kind::Extended(name.clone()), *amount)))
     }
 
     /// Nothing of anything.
@@ -258,24 +242,18 @@ impl Resources {
             && self.memory <= room.memory
             && self.gpu <= room.gpu
             && self.storage <= room.storage
-            && self
-                .extended
-                .iter()
-                .all(|(name, amount)| *amount <= room.extended(name))
+            && self.extended.iter().all(|(name, amount)| *amount <= room.extended(name))
     }
 
     /// The sum, refused by name where 64 bits do not hold it.
     pub fn checked_add(&self, other: &Self) -> Result<Self, Error> {
-        self.combine(other, |kind, a, b| {
-            a.checked_add(b).ok_or_else(|| Error::Overflow(kind()))
-        })
+        self.combine(other, |kind, a, b| a.checked_add(b).ok_or_else(|| Error::Overflow(kind())))
     }
 
     /// The difference, refused by name where it would be negative.
     pub fn checked_sub(&self, other: &Self) -> Result<Self, Error> {
         self.combine(other, |kind, a, b| {
-            a.checked_sub(b)
-                .ok_or_else(|| Error::Shortage(kind(), b.saturating_sub(a)))
+            a.checked_sub(b).ok_or_else(|| Error::Shortage(kind(), b.saturating_sub(a)))
         })
     }
 
@@ -298,9 +276,7 @@ impl Resources {
     }
 
     fn combine_total(&self, other: &Self, op: impl Fn(u64, u64) -> u64) -> Self {
-        let combined = self.combine(other, |_, a, b| {
-            Ok::<_, core::convert::Infallible>(op(a, b))
-        });
+        let combined = self.combine(other, |_, a, b| Ok::<_, core::convert::Infallible>(op(a, b)));
         match combined {
             Ok(resources) => resources,
             Err(never) => match never {},
@@ -318,9 +294,8 @@ impl Resources {
             let merged = merge(&self.extended, &other.extended).map(|(name, a, b)| {
                 op(&|| Kind::Extended(name.clone()), a, b).map(|amount| (name.clone(), amount))
             });
-            let kept: Vec<_> = merged
-                .filter(|r| !matches!(r, Ok((_, 0))))
-                .collect::<Result<_, E>>()?;
+            let kept: Vec<_> =
+                merged.filter(|r| !matches!(r, Ok((_, 0)))).collect::<Result<_, E>>()?;
             kept.into_boxed_slice()
         };
         Ok(Self {
@@ -346,16 +321,8 @@ fn merge<'a>(
             (None, Some(_)) => Ordering::Greater,
             (None, None) => return None,
         };
-        let a = if order == Ordering::Greater {
-            None
-        } else {
-            left.next()
-        };
-        let b = if order == Ordering::Less {
-            None
-        } else {
-            right.next()
-        };
+        let a = if order == Ordering::Greater { None } else { left.next() };
+        let b = if order == Ordering::Less { None } else { right.next() };
         let name = a.or(b).map(|(name, _)| name)?;
         Some((name, a.map_or(0, |(_, n)| *n), b.map_or(0, |(_, n)| *n)))
     })
@@ -400,15 +367,22 @@ impl Limits {
         self.0.iter().all(|(kind, limit)| total.get(kind) <= *limit)
     }
 
+    /// What of `room` may be taken while `taken` already is.
+    pub fn room(&self, room: &Resources, taken: &Resources) -> Resources {
+        self.0.iter().fold(room.clone(), |room, (kind, limit)| {
+            let under = limit.saturating_sub(taken.get(kind)).min(room.get(kind));
+            // An amount becomes smaller, so the vector stays a valid one.
+            room.clone().with(kind.clone(), under).unwrap_or(room)
+        })
+    }
+
     /// By how much `total` is above the limits.
     pub fn excess(&self, total: &Resources) -> Resources {
-        self.0
-            .iter()
-            .fold(Resources::default(), |sum, (kind, limit)| {
-                let above = total.get(kind).saturating_sub(*limit);
-                // Bounded by `total`, which already is a valid vector.
-                sum.clone().with(kind.clone(), above).unwrap_or(sum)
-            })
+        self.0.iter().fold(Resources::default(), |sum, (kind, limit)| {
+            let above = total.get(kind).saturating_sub(*limit);
+            // Bounded by `total`, which already is a valid vector.
+            sum.clone().with(kind.clone(), above).unwrap_or(sum)
+        })
     }
 }
 
@@ -417,9 +391,7 @@ mod tests {
     use super::*;
 
     fn fpga(amount: u64) -> Resources {
-        Resources::new(1, 1)
-            .with("example.com/fpga".parse().unwrap(), amount)
-            .unwrap()
+        Resources::new(1, 1).with("example.com/fpga".parse().unwrap(), amount).unwrap()
     }
 
     #[test]
@@ -427,10 +399,7 @@ mod tests {
         let room = Resources::new(1000, 1 << 40);
         assert!(Resources::new(1000, 1 << 40).fits_in(&room));
         assert!(!fpga(1).fits_in(&room));
-        let gpu = Resources {
-            gpu: 1,
-            ..Resources::new(1, 1)
-        };
+        let gpu = Resources { gpu: 1, ..Resources::new(1, 1) };
         assert!(!gpu.fits_in(&room));
     }
 
@@ -439,10 +408,7 @@ mod tests {
         let sum = fpga(2).checked_add(&fpga(3)).unwrap();
         assert_eq!(sum.get(&"example.com/fpga".parse().unwrap()), 5);
         let full = Resources::new(u64::MAX, 0);
-        assert_eq!(
-            full.checked_add(&Resources::new(1, 0)),
-            Err(Error::Overflow(Kind::Cpu))
-        );
+        assert_eq!(full.checked_add(&Resources::new(1, 0)), Err(Error::Overflow(Kind::Cpu)));
         let kind: Kind = "example.com/fpga".parse().unwrap();
         assert_eq!(fpga(1).checked_sub(&fpga(3)), Err(Error::Shortage(kind, 2)));
     }

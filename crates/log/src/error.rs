@@ -88,10 +88,7 @@ pub enum ReadError {
 impl ReadError {
     /// Damage, said about `what`.
     pub fn corrupt(what: impl Into<String>, source: impl Into<Cause>) -> Self {
-        Self::Corrupt {
-            what: what.into(),
-            source: source.into(),
-        }
+        Self::Corrupt { what: what.into(), source: source.into() }
     }
 }
 

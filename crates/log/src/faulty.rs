@@ -28,12 +28,8 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::RequestLost,
-        Self::AnswerLost,
-        Self::FatalBefore,
-        Self::FatalAfter,
-    ];
+    pub const ALL: [Self; 4] =
+        [Self::RequestLost, Self::AnswerLost, Self::FatalBefore, Self::FatalAfter];
 }
 
 /// Which appends of a handle go wrong; they are counted from 1.
@@ -53,21 +49,14 @@ struct Seeded {
 impl Plan {
     /// Exactly these.
     pub fn scripted(faults: impl IntoIterator<Item = (u64, Fault)>) -> Self {
-        Self {
-            scripted: faults.into_iter().collect(),
-            seeded: None,
-        }
+        Self { scripted: faults.into_iter().collect(), seeded: None }
     }
 
     /// About `per_mille` of all appends, each with one of `among`, always the same for one seed.
     pub fn seeded(seed: u64, per_mille: u16, among: &[Fault]) -> Self {
         Self {
             scripted: BTreeMap::new(),
-            seeded: Some(Seeded {
-                seed,
-                per_mille: per_mille.into(),
-                among: among.to_vec(),
-            }),
+            seeded: Some(Seeded { seed, per_mille: per_mille.into(), among: among.to_vec() }),
         }
     }
 
@@ -108,12 +97,7 @@ pub struct Faulty<L> {
 impl<L> Faulty<L> {
     /// A handle on `home` with this fate.
     pub fn new(home: L, plan: Plan) -> Self {
-        Self {
-            home,
-            plan,
-            calls: AtomicU64::new(0),
-            dead: AtomicBool::new(false),
-        }
+        Self { home, plan, calls: AtomicU64::new(0), dead: AtomicBool::new(false) }
     }
 
     /// The log behind it.

@@ -141,9 +141,7 @@ pub(crate) fn open(text: &str) -> Result<(Fields<'_>, Checksum), Error> {
 }
 
 fn malformed(name: &str) -> Error {
-    Error::Malformed(format!(
-        "its field {name} is not where or what it should be"
-    ))
+    Error::Malformed(format!("its field {name} is not where or what it should be"))
 }
 
 /// Reads fields in their fixed order, so that a chain is verified without parsing any event.
@@ -159,10 +157,7 @@ impl<'a> Fields<'a> {
     /// 128 bits as hexadecimal text.
     pub(crate) fn hex(&mut self, name: &str) -> Result<u128, Error> {
         self.name(name)?;
-        let quoted = self
-            .0
-            .strip_prefix('"')
-            .and_then(|rest| rest.split_once('"'));
+        let quoted = self.0.strip_prefix('"').and_then(|rest| rest.split_once('"'));
         let (digits, rest) = quoted.ok_or_else(|| malformed(name))?;
         self.0 = rest;
         hex_u128(digits).ok_or_else(|| malformed(name))

@@ -31,7 +31,7 @@ pub use embedded::Embedded;
 pub use error::{AppendError, Cause, ReadError, Refusal, StoreError};
 pub use frame::Checksum;
 pub use memory::Memory;
-pub use record::{Envelope, Record, Writer};
+pub use record::{Body, Envelope, Record, Writer};
 pub use snapshot::Snapshot;
 
 /// What a note may weigh: a Kubernetes object holds it, base64 included.
@@ -106,10 +106,7 @@ pub enum Admission {
 impl Head {
     /// The same position as the ledger has it.
     pub fn stamp(&self) -> Stamp {
-        Stamp {
-            revision: self.revision,
-            time: self.time,
-        }
+        Stamp { revision: self.revision, time: self.time }
     }
 
     /// Judges a record that is to follow: every home asks this before it writes.
@@ -125,17 +122,10 @@ impl Head {
         }
         if revision != self.revision.next() {
             let head = self.revision;
-            return Err(Refusal::Gap {
-                head,
-                found: revision,
-            });
+            return Err(Refusal::Gap { head, found: revision });
         }
         if next.previous != self.checksum {
-            return Err(Refusal::Chain {
-                revision,
-                expected: self.checksum,
-                found: next.previous,
-            });
+            return Err(Refusal::Chain { revision, expected: self.checksum, found: next.previous });
         }
         if next.time < self.time {
             return Err(Refusal::Backwards { revision });

@@ -43,9 +43,7 @@ impl State {
         if revision == self.floor.revision {
             return Some(self.floor);
         }
-        self.index(revision)
-            .and_then(|at| self.records.get(at))
-            .map(Record::head)
+        self.index(revision).and_then(|at| self.records.get(at)).map(Record::head)
     }
 
     fn index(&self, revision: Revision) -> Option<usize> {
@@ -57,13 +55,7 @@ impl State {
         let from = from.max(Revision(1));
         let oldest = self.floor.revision.next();
         let start = self.index(from).ok_or(ReadError::Compacted { oldest })?;
-        Ok(self
-            .records
-            .iter()
-            .skip(start)
-            .take(limit)
-            .cloned()
-            .collect())
+        Ok(self.records.iter().skip(start).take(limit).cloned().collect())
     }
 }
 
@@ -110,10 +102,7 @@ impl Log for Memory {
         patience: Duration,
     ) -> Result<Vec<Record>, ReadError> {
         let nothing_yet = |state: &mut State| state.head().revision < from;
-        let waited = self
-            .0
-            .appended
-            .wait_timeout_while(self.state(), patience, nothing_yet);
+        let waited = self.0.appended.wait_timeout_while(self.state(), patience, nothing_yet);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.read(from, limit)
     }

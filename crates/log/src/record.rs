@@ -93,11 +93,45 @@ impl Envelope {
 
     /// The log's head when this is its last record.
     pub fn head(&self) -> Head {
-        Head {
-            revision: self.revision,
-            checksum: self.checksum,
-            time: self.time,
+        Head { revision: self.revision, checksum: self.checksum, time: self.time }
+    }
+}
+
+/// The events of a record that is being made, encoded as they come: the encoding is done while an
+/// earlier record is being written, and whoever fills it knows its size.
+#[derive(Clone, Debug, Default)]
+pub struct Body {
+    events: Vec<Event>,
+    text: String,
+}
+
+impl Body {
+    /// Adds an event.
+    pub fn push(&mut self, event: Event) -> Result<(), Error> {
+        let encoded = serde_json::to_string(&event).map_err(Error::Events)?;
+        if !self.text.is_empty() {
+            self.text.push(',');
         }
+        self.text.push_str(&encoded);
+        self.events.push(event);
+        Ok(())
+    }
+
+    /// All of these events.
+    pub fn of(events: impl IntoIterator<Item = Event>) -> Result<Self, Error> {
+        let mut body = Self::default();
+        events.into_iter().try_for_each(|event| body.push(event))?;
+        Ok(body)
+    }
+
+    /// The events so far.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The bytes so far.
+    pub fn size(&self) -> usize {
+        self.text.len()
     }
 }
 
@@ -117,39 +151,23 @@ impl Record {
     pub const BYTES_MAX: usize = 512 * 1024;
 
     /// The record that follows `after`.
-    pub fn seal(
-        after: &Head,
-        writer: Writer,
-        time: Time,
-        events: Vec<Event>,
-    ) -> Result<Self, Error> {
+    pub fn seal(after: &Head, writer: Writer, time: Time, body: Body) -> Result<Self, Error> {
         let revision = after.revision.next();
         if time < after.time {
             return Err(Refusal::Backwards { revision }.into());
         }
         let previous = after.checksum;
         let millis = time.as_millis();
-        let list = serde_json::to_string(&events).map_err(Error::Events)?;
-        let mut text = format!(
+        let Body { events, text: list } = body;
+        let text = format!(
             "{begin},\"revision\":{revision},\"writer\":\"{writer}\",\"time\":{millis},\
-             \"previous\":\"{previous}\",\"events\":",
+             \"previous\":\"{previous}\",\"events\":[{list}]",
             begin = frame::begin()
         );
-        text.push_str(&list);
         let (text, checksum) = frame::end(text);
         check_size(&text)?;
-        let envelope = Envelope {
-            revision,
-            writer,
-            time,
-            previous,
-            checksum,
-        };
-        Ok(Self(Arc::new(Parts {
-            envelope,
-            events,
-            text,
-        })))
+        let envelope = Envelope { revision, writer, time, previous, checksum };
+        Ok(Self(Arc::new(Parts { envelope, events, text })))
     }
 
     /// Reads a record back, and believes nothing that its checksum does not cover.
@@ -157,11 +175,7 @@ impl Record {
         let text = text.into();
         let (envelope, events) = open(&text)?;
         let events = serde_json::from_str(events).map_err(Error::Events)?;
-        Ok(Self(Arc::new(Parts {
-            envelope,
-            events,
-            text,
-        })))
+        Ok(Self(Arc::new(Parts { envelope, events, text })))
     }
 
     /// The one line that is kept, without a line end.
@@ -238,9 +252,5 @@ fn open(text: &str) -> Result<(Envelope, &str), Error> {
 }
 
 fn check_size(text: &str) -> Result<(), Error> {
-    if text.len() > Record::BYTES_MAX {
-        Err(Error::TooLarge(text.len()))
-    } else {
-        Ok(())
-    }
+    if text.len() > Record::BYTES_MAX { Err(Error::TooLarge(text.len())) } else { Ok(()) }
 }

@@ -74,12 +74,7 @@ impl Snapshot {
         );
         let (ledger_at, ledger_end) = (opening.len(), opening.len() + body.len());
         let (text, _) = frame::end(opening + &body);
-        Ok(Self {
-            head,
-            text,
-            ledger_at,
-            ledger_end,
-        })
+        Ok(Self { head, text, ledger_at, ledger_end })
     }
 
     /// Reads a snapshot back; the ledger inside is parsed by [`Snapshot::ledger`].
@@ -94,12 +89,7 @@ impl Snapshot {
         let ledger = fields.last("ledger")?;
         let ledger_at = ledger.as_ptr().addr() - text.as_ptr().addr();
         let ledger_end = ledger_at + ledger.len();
-        Ok(Self {
-            head,
-            text,
-            ledger_at,
-            ledger_end,
-        })
+        Ok(Self { head, text, ledger_at, ledger_end })
     }
 
     /// The one line that is kept, without a line end.
@@ -132,10 +122,7 @@ fn check_position(head: Head, ledger: &Ledger) -> Result<(), Error> {
     if ledger.stamp() == head.stamp() {
         return Ok(());
     }
-    Err(Error::Position {
-        ledger: ledger.stamp().revision,
-        snapshot: head.revision,
-    })
+    Err(Error::Position { ledger: ledger.stamp().revision, snapshot: head.revision })
 }
 
 /// A ledger, and where in the log it stands.
@@ -197,10 +184,7 @@ pub fn load(log: &dyn Log) -> Result<Loaded, Error> {
 
 fn begin(log: &dyn Log) -> Result<Loaded, Error> {
     Ok(match log.snapshot()? {
-        Some(snapshot) => Loaded {
-            ledger: snapshot.ledger()?,
-            head: snapshot.head(),
-        },
+        Some(snapshot) => Loaded { ledger: snapshot.ledger()?, head: snapshot.head() },
         None => Loaded::default(),
     })
 }

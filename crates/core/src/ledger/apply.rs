@@ -16,11 +16,7 @@ impl Ledger {
         let (before, arrivals) = (self.stamp, self.arrivals);
         let steps = self.fold(stamp, event)?;
         self.stamp = stamp;
-        Ok(Change {
-            before,
-            arrivals,
-            steps,
-        })
+        Ok(Change { before, arrivals, steps })
     }
 
     /// Moves on to a record that has been applied, or that held no event.
@@ -65,19 +61,14 @@ impl Ledger {
         match event {
             Event::Requested { .. } => self.requested(stamp, event),
             Event::Adopted { .. } => self.adopted(stamp, event),
-            Event::Forgotten {
-                reservations,
-                tombstones,
-            } => self.forgotten(reservations, tombstones),
+            Event::Forgotten { reservations, tombstones } => {
+                self.forgotten(reservations, tombstones)
+            }
             Event::KeyReleased { requester, key } => {
                 if self.bond(requester, key).is_some() {
                     return Err(Error::KeyTaken(requester.clone(), key.clone()));
                 }
-                Ok(vec![self.bind(
-                    requester,
-                    key,
-                    Some(Bond::Tombstone(stamp.time)),
-                )])
+                Ok(vec![self.bind(requester, key, Some(Bond::Tombstone(stamp.time)))])
             }
             Event::Granted { id, .. }
             | Event::Activated { id }
@@ -97,14 +88,7 @@ impl Ledger {
     }
 
     fn requested(&mut self, stamp: Stamp, event: &Event) -> Result<Vec<Undo>, Error> {
-        let Event::Requested {
-            id,
-            requester,
-            key,
-            ask,
-            until,
-        } = event
-        else {
+        let Event::Requested { id, requester, key, ask, priority, until } = event else {
             return Ok(Vec::new());
         };
         if self.reservation(*id).is_some() {
@@ -115,34 +99,18 @@ impl Ledger {
         }
         let state = State::Pending { until: *until };
         let new = self.newborn(*id, requester, ask.clone(), state, stamp);
-        self.put(
-            *id,
-            Some(Reservation {
-                key: Some(key.clone()),
-                ..new
-            }),
-        )?;
+        self.put(*id, Some(Reservation { key: Some(key.clone()), priority: *priority, ..new }))?;
         self.arrivals = self.arrivals.saturating_add(1);
         let bound = self.bind(requester, key, Some(Bond::Reservation(*id)));
         Ok(vec![Undo::Reservation(*id, None), bound])
     }
 
     fn adopted(&mut self, stamp: Stamp, event: &Event) -> Result<Vec<Undo>, Error> {
-        let Event::Adopted {
-            id,
-            requester,
-            provider,
-            amounts,
-            generation,
-            expires_at,
-        } = event
+        let Event::Adopted { id, requester, provider, amounts, generation, expires_at } = event
         else {
             return Ok(Vec::new());
         };
-        if self.reservation(*id).is_some() {
-            return Err(Error::Exists(*id));
-        }
-        let grant = Grant {
+        let mut grant = Grant {
             provider: provider.clone(),
             amounts: amounts.clone(),
             held: amounts.clone(),
@@ -150,17 +118,29 @@ impl Ledger {
             expires_at: *expires_at,
             activate_by: None,
             generation: *generation,
-            acknowledged: *generation,
+            acknowledged: Generation::default(),
             confirms: true,
         };
-        let ask = Ask {
-            resources: amounts.clone(),
-            ..Ask::default()
+        let new = match self.reservation(*id) {
+            None => {
+                let ask = Ask { resources: amounts.clone(), ..Ask::default() };
+                self.newborn(*id, requester, ask, State::Active(grant), stamp)
+            }
+            Some(known) => {
+                let older = known
+                    .holding()
+                    .filter(|old| old.provider == *provider && old.generation < *generation);
+                let older = older.ok_or(Error::Exists(*id))?;
+                // Nothing that either side may still count on is given back by adopting.
+                grant.held = older.held.max(amounts);
+                grant.granted_at = older.granted_at;
+                let state = State::Active(grant);
+                Reservation { state, changed: stamp.revision, ..known.clone() }
+            }
         };
-        let new = self.newborn(*id, requester, ask, State::Active(grant), stamp);
-        self.put(*id, Some(new))?;
+        let old = self.put(*id, Some(new))?;
         self.arrivals = self.arrivals.saturating_add(1);
-        Ok(vec![Undo::Reservation(*id, None)])
+        Ok(vec![Undo::Reservation(*id, old.map(Box::new))])
     }
 
     fn newborn(
@@ -176,6 +156,7 @@ impl Ledger {
             requester: requester.clone(),
             key: None,
             ask,
+            priority: 0,
             requested_at: stamp.time,
             arrival: self.arrivals,
             state,
@@ -222,11 +203,7 @@ impl Ledger {
     /// What operators and recovery decide; none of it can be refused.
     fn operated(&mut self, stamp: Stamp, event: &Event) -> Undo {
         match event {
-            Event::Cordoned {
-                cluster,
-                drain,
-                note,
-            } => self.stand(cluster, |standing| {
+            Event::Cordoned { cluster, drain, note } => self.stand(cluster, |standing| {
                 standing.cordon = Some(note.clone());
                 standing.draining = *drain;
             }),
@@ -234,9 +211,9 @@ impl Ledger {
                 standing.cordon = None;
                 standing.draining = false;
             }),
-            Event::Capped {
-                cluster, limits, ..
-            } => self.stand(cluster, |standing| standing.cap = limits.clone()),
+            Event::Capped { cluster, limits, .. } => {
+                self.stand(cluster, |standing| standing.cap = limits.clone())
+            }
             Event::Lost { cluster, note } => {
                 self.stand(cluster, |standing| standing.lost = Some(note.clone()))
             }
@@ -273,11 +250,7 @@ fn check(reservation: &Reservation, step: Move) -> Result<(), Error> {
     if step.is_legal_in(phase) {
         Ok(())
     } else {
-        Err(Error::Illegal {
-            id: reservation.id,
-            phase,
-            step,
-        })
+        Err(Error::Illegal { id: reservation.id, phase, step })
     }
 }
 
@@ -292,10 +265,7 @@ fn moved(old: &Reservation, stamp: Stamp, event: &Event) -> Result<Reservation, 
         Event::Activated { .. } => {
             check(old, Move::Activate)?;
             if let State::Reserved(grant) = new.state {
-                new.state = State::Active(Grant {
-                    activate_by: None,
-                    ..grant
-                });
+                new.state = State::Active(Grant { activate_by: None, ..grant });
             }
         }
         Event::Renewed { expires_at, .. } => {
@@ -319,34 +289,15 @@ fn moved(old: &Reservation, stamp: Stamp, event: &Event) -> Result<Reservation, 
         }
         Event::Ending { reason, by, .. } => {
             check(old, Move::BeginEnd)?;
-            let ending = Ending {
-                reason: *reason,
-                by: by.clone(),
-                at: stamp.time,
-            };
+            let ending = Ending { reason: *reason, by: by.clone(), at: stamp.time };
             if let State::Reserved(grant) | State::Active(grant) = new.state {
                 let generation = grant.generation.next();
-                new.state = State::Releasing(
-                    Grant {
-                        generation,
-                        ..grant
-                    },
-                    ending,
-                );
+                new.state = State::Releasing(Grant { generation, ..grant }, ending);
             }
         }
-        Event::Ended {
-            reason,
-            by,
-            confirmation,
-            ..
-        } => {
+        Event::Ended { reason, by, confirmation, .. } => {
             check(old, Move::End)?;
-            let ending = Ending {
-                reason: *reason,
-                by: by.clone(),
-                at: stamp.time,
-            };
+            let ending = Ending { reason: *reason, by: by.clone(), at: stamp.time };
             new.state = ended(new.state, ending, stamp, *confirmation);
         }
         _ => {}
@@ -355,15 +306,7 @@ fn moved(old: &Reservation, stamp: Stamp, event: &Event) -> Result<Reservation, 
 }
 
 fn granted(stamp: Stamp, event: &Event) -> Option<Grant> {
-    let Event::Granted {
-        provider,
-        amounts,
-        expires_at,
-        activate_by,
-        confirms,
-        ..
-    } = event
-    else {
+    let Event::Granted { provider, amounts, expires_at, activate_by, confirms, .. } = event else {
         return None;
     };
     Some(Grant {
@@ -407,25 +350,14 @@ fn acknowledged(new: &mut Reservation, generation: Generation) -> Result<(), Err
 fn ended(old: State, ending: Ending, stamp: Stamp, confirmation: Confirmation) -> State {
     let at = stamp.time;
     match old {
-        State::Pending { .. } => State::Ended {
-            grant: None,
-            ending,
-            at,
-            confirmation,
-        },
-        State::Reserved(grant) | State::Active(grant) => State::Ended {
-            grant: Some(grant),
-            ending,
-            at,
-            confirmation,
-        },
+        State::Pending { .. } => State::Ended { grant: None, ending, at, confirmation },
+        State::Reserved(grant) | State::Active(grant) => {
+            State::Ended { grant: Some(grant), ending, at, confirmation }
+        }
         // Why it ends was decided when it began to.
-        State::Releasing(grant, ending) => State::Ended {
-            grant: Some(grant),
-            ending,
-            at,
-            confirmation,
-        },
+        State::Releasing(grant, ending) => {
+            State::Ended { grant: Some(grant), ending, at, confirmation }
+        }
         over @ State::Ended { .. } => over,
     }
 }

@@ -51,10 +51,7 @@ impl<'de> Deserialize<'de> for Ledger {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let image = Image::deserialize(deserializer)?;
         let mut ledger = Self {
-            stamp: Stamp {
-                revision: image.revision,
-                time: image.time,
-            },
+            stamp: Stamp { revision: image.revision, time: image.time },
             arrivals: image.arrivals,
             standings: image.standings,
             revoked: image.revoked.into_iter().collect(),
@@ -67,9 +64,7 @@ impl<'de> Deserialize<'de> for Ledger {
                 let taken = ledger.put_bond(&reservation.requester, key, Some(bond));
                 refuse(taken.is_some(), "a key is bound twice")?;
             }
-            let old = ledger
-                .put(reservation.id, Some(reservation))
-                .map_err(de::Error::custom)?;
+            let old = ledger.put(reservation.id, Some(reservation)).map_err(de::Error::custom)?;
             refuse(old.is_some(), "a reservation is there twice")?;
         }
         for (at, requester, key) in image.tombstones {

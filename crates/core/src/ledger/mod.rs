@@ -104,11 +104,13 @@ pub struct Account {
     pub borrowed: Resources,
     /// Its live reservations, the waiting ones included.
     pub borrowing: BTreeSet<ReservationId>,
+    /// All remembered reservations with this cluster on either side, by their last change.
+    pub changes: BTreeSet<(Revision, ReservationId)>,
 }
 
 impl Account {
     fn is_empty(&self) -> bool {
-        self.lending.is_empty() && self.borrowing.is_empty()
+        self.lending.is_empty() && self.borrowing.is_empty() && self.changes.is_empty()
     }
 }
 
@@ -202,25 +204,24 @@ impl Ledger {
 
     /// Must this cluster report before anything is granted on it?
     pub fn awaits_report(&self, cluster: &ClusterId) -> bool {
-        let reconciled = self
-            .standing(cluster)
-            .and_then(|standing| standing.reconciled);
-        self.restored
-            .is_some_and(|restored| reconciled.is_none_or(|at| at < restored))
+        let reconciled = self.standing(cluster).and_then(|standing| standing.reconciled);
+        self.restored.is_some_and(|restored| reconciled.is_none_or(|at| at < restored))
     }
 
     /// Reservations with something due at or before `now`, earliest first.
     pub fn due(&self, now: Time) -> impl Iterator<Item = &Reservation> {
-        let due = self
-            .deadlines
-            .iter()
-            .take_while(move |(time, _)| *time <= now);
+        let due = self.deadlines.iter().take_while(move |(time, _)| *time <= now);
         due.filter_map(|(_, id)| self.reservations.get(id))
     }
 
     /// The next time at which something is due.
     pub fn next_deadline(&self) -> Option<Time> {
         self.deadlines.first().map(|(time, _)| *time)
+    }
+
+    /// How many wait.
+    pub fn waiting_count(&self) -> usize {
+        self.waiting.len()
     }
 
     /// The waiting reservations after `after`, in the order in which they are served.
@@ -233,18 +234,12 @@ impl Ledger {
 
     /// Reservations that ended before `time`, and with them their keys.
     pub fn ended_before(&self, time: Time) -> impl Iterator<Item = ReservationId> + '_ {
-        self.ended
-            .iter()
-            .take_while(move |(at, _)| *at < time)
-            .map(|(_, id)| *id)
+        self.ended.iter().take_while(move |(at, _)| *at < time).map(|(_, id)| *id)
     }
 
     /// Tombstones set before `time`.
     pub fn tombstones_before(&self, time: Time) -> impl Iterator<Item = (ClusterId, Key)> + '_ {
-        let old = self
-            .tombstones
-            .iter()
-            .take_while(move |(at, ..)| *at < time);
+        let old = self.tombstones.iter().take_while(move |(at, ..)| *at < time);
         old.map(|(_, requester, key)| (requester.clone(), key.clone()))
     }
 }
@@ -275,14 +270,7 @@ impl Ledger {
     }
 
     fn index(&mut self, reservation: &Reservation) -> Result<(), Error> {
-        let Reservation {
-            id,
-            requester,
-            ask,
-            arrival,
-            state,
-            ..
-        } = reservation;
+        let Reservation { id, requester, priority, arrival, state, .. } = reservation;
         if let Some(grant) = reservation.holding() {
             // Both sums are made before either is kept, so that a refusal changes nothing.
             let none = Resources::default();
@@ -296,18 +284,18 @@ impl Ledger {
             self.accounts.entry(requester.clone()).or_default().borrowed = borrowed;
         }
         if !reservation.phase().is_terminal() {
-            self.accounts
-                .entry(requester.clone())
-                .or_default()
-                .borrowing
-                .insert(*id);
+            self.accounts.entry(requester.clone()).or_default().borrowing.insert(*id);
+        }
+        for side in reservation.sides() {
+            let account = self.accounts.entry(side.clone()).or_default();
+            account.changes.insert((reservation.changed, *id));
         }
         if let Some(deadline) = reservation.deadline() {
             self.deadlines.insert((deadline, *id));
         }
         match state {
             State::Pending { .. } => {
-                self.waiting.insert((Reverse(ask.priority), *arrival, *id));
+                self.waiting.insert((Reverse(*priority), *arrival, *id));
             }
             State::Ended { at, .. } => {
                 self.ended.insert((*at, *id));
@@ -318,14 +306,7 @@ impl Ledger {
     }
 
     fn unindex(&mut self, reservation: &Reservation) -> Result<(), Error> {
-        let Reservation {
-            id,
-            requester,
-            ask,
-            arrival,
-            state,
-            ..
-        } = reservation;
+        let Reservation { id, requester, priority, arrival, state, .. } = reservation;
         if let Some(grant) = reservation.holding()
             && let Some(provider) = self.accounts.get_mut(&grant.provider)
         {
@@ -338,16 +319,18 @@ impl Ledger {
             }
             account.borrowing.remove(id);
         }
-        self.drop_if_empty(requester);
-        if let Some(grant) = reservation.holding() {
-            self.drop_if_empty(&grant.provider);
+        for side in reservation.sides() {
+            if let Some(account) = self.accounts.get_mut(side) {
+                account.changes.remove(&(reservation.changed, *id));
+            }
+            self.drop_if_empty(side);
         }
         if let Some(deadline) = reservation.deadline() {
             self.deadlines.remove(&(deadline, *id));
         }
         match state {
             State::Pending { .. } => {
-                self.waiting.remove(&(Reverse(ask.priority), *arrival, *id));
+                self.waiting.remove(&(Reverse(*priority), *arrival, *id));
             }
             State::Ended { at, .. } => {
                 self.ended.remove(&(*at, *id));
@@ -373,8 +356,7 @@ impl Ledger {
             self.keys.remove(requester);
         }
         if let Some(Bond::Tombstone(at)) = old {
-            self.tombstones
-                .remove(&(at, requester.clone(), key.clone()));
+            self.tombstones.remove(&(at, requester.clone(), key.clone()));
         }
         if let Some(Bond::Tombstone(at)) = new {
             self.tombstones.insert((at, requester.clone(), key.clone()));

@@ -8,37 +8,19 @@ use sublet_core::id::Revision;
 use sublet_core::time::Time;
 
 use super::{Case, Site, WRITER, ensure, event, fill, next, read_all, same, settle};
-use crate::{AppendError, Cause, Checksum, Head, Log, Record, Refusal, Writer, record};
+use crate::{AppendError, Body, Cause, Checksum, Head, Log, Record, Refusal, Writer, record};
 
 pub(super) const CASES: &[Case] = &[
-    Case {
-        name: "an empty log stands at revision 0",
-        check: empty,
-    },
-    Case {
-        name: "records come back in order and byte for byte",
-        check: round_trip,
-    },
-    Case {
-        name: "each revision has exactly one winner, whoever tries",
-        check: one_winner,
-    },
-    Case {
-        name: "who comes too late learns where the log is",
-        check: taken,
-    },
-    Case {
-        name: "the same record again is harmless, also when others followed",
-        check: again,
-    },
+    Case { name: "an empty log stands at revision 0", check: empty },
+    Case { name: "records come back in order and byte for byte", check: round_trip },
+    Case { name: "each revision has exactly one winner, whoever tries", check: one_winner },
+    Case { name: "who comes too late learns where the log is", check: taken },
+    Case { name: "the same record again is harmless, also when others followed", check: again },
     Case {
         name: "a writer whose answer was lost finds its record by reading back",
         check: recognised,
     },
-    Case {
-        name: "a record beyond the next revision is refused and changes nothing",
-        check: gap,
-    },
+    Case { name: "a record beyond the next revision is refused and changes nothing", check: gap },
     Case {
         name: "a record that follows another one is refused and changes nothing",
         check: broken_chain,
@@ -47,18 +29,9 @@ pub(super) const CASES: &[Case] = &[
         name: "a record older than the one before it is refused and changes nothing",
         check: backwards,
     },
-    Case {
-        name: "records up to the limit are kept, and beyond it there are none",
-        check: sizes,
-    },
-    Case {
-        name: "a batch may hold no event, or a thousand",
-        check: batches,
-    },
-    Case {
-        name: "what was appended is there when the log is opened again",
-        check: reopened,
-    },
+    Case { name: "records up to the limit are kept, and beyond it there are none", check: sizes },
+    Case { name: "a batch may hold no event, or a thousand", check: batches },
+    Case { name: "what was appended is there when the log is opened again", check: reopened },
 ];
 
 fn empty(site: &dyn Site) -> Result<(), Cause> {
@@ -96,11 +69,7 @@ fn one_winner(site: &dyn Site) -> Result<(), Cause> {
     let first: Arc<dyn Log> = site.open()?.into();
     let mut handles = Vec::new();
     for _ in 0..CONTENDERS {
-        handles.push(if site.is_shared() {
-            site.open()?.into()
-        } else {
-            Arc::clone(&first)
-        });
+        handles.push(if site.is_shared() { site.open()?.into() } else { Arc::clone(&first) });
     }
     let told: Vec<Result<Acknowledged, Cause>> = thread::scope(|scope| {
         let contenders: Vec<_> = (1..=CONTENDERS)
@@ -108,17 +77,12 @@ fn one_winner(site: &dyn Site) -> Result<(), Cause> {
             .map(|(number, log)| scope.spawn(move || contend(&**log, Writer(number), WINS)))
             .collect();
         let joined = contenders.into_iter().map(thread::ScopedJoinHandle::join);
-        joined
-            .map(|told| told.unwrap_or_else(|_| Err("a contender panicked".into())))
-            .collect()
+        joined.map(|told| told.unwrap_or_else(|_| Err("a contender panicked".into()))).collect()
     });
     let mut winners = BTreeMap::new();
     for (revision, checksum) in told.into_iter().collect::<Result<Vec<_>, _>>()?.concat() {
         let other = winners.insert(revision, checksum);
-        ensure(
-            other.is_none(),
-            format!("revision {revision} was won twice"),
-        )?;
+        ensure(other.is_none(), format!("revision {revision} was won twice"))?;
     }
     let kept = read_all(&*first, Revision(1))?;
     let kept: Vec<_> = kept.iter().map(|r| (r.revision(), r.checksum())).collect();
@@ -187,10 +151,7 @@ fn gap(site: &dyn Site) -> Result<(), Cause> {
 fn broken_chain(site: &dyn Site) -> Result<(), Cause> {
     let log = site.open()?;
     fill(&*log, 2)?;
-    let head = Head {
-        checksum: Checksum::of(b"another"),
-        ..log.head()?
-    };
+    let head = Head { checksum: Checksum::of(b"another"), ..log.head()? };
     let record = next(&head, WRITER, "follows another")?;
     refused(&*log, &record, |why| matches!(why, Refusal::Chain { .. }))
 }
@@ -198,14 +159,9 @@ fn broken_chain(site: &dyn Site) -> Result<(), Cause> {
 fn backwards(site: &dyn Site) -> Result<(), Cause> {
     let log = site.open()?;
     fill(&*log, 2)?;
-    let head = Head {
-        time: Time::default(),
-        ..log.head()?
-    };
-    let record = Record::seal(&head, WRITER, Time::default(), vec![event("early")?])?;
-    refused(&*log, &record, |why| {
-        matches!(why, Refusal::Backwards { .. })
-    })
+    let head = Head { time: Time::default(), ..log.head()? };
+    let record = Record::seal(&head, WRITER, Time::default(), Body::of([event("early")?])?)?;
+    refused(&*log, &record, |why| matches!(why, Refusal::Backwards { .. }))
 }
 
 fn sizes(site: &dyn Site) -> Result<(), Cause> {
@@ -219,7 +175,7 @@ fn sizes(site: &dyn Site) -> Result<(), Cause> {
         same("record", log.read(record.revision(), 1)?, vec![record])?;
     }
     let why = "x".repeat(Record::BYTES_MAX + 1 - empty);
-    let events = vec![event(why)?];
+    let events = Body::of([event(why)?])?;
     let beyond = Record::seal(&log.head()?, WRITER, log.head()?.time, events);
     let too_large = matches!(beyond, Err(record::Error::TooLarge(_)));
     ensure(too_large, "a record beyond the limit was made")
@@ -229,17 +185,12 @@ fn batches(site: &dyn Site) -> Result<(), Cause> {
     let log = site.open()?;
     for count in [0, 1, 1000] {
         let head = log.head()?;
-        let events: Result<Vec<_>, _> = (0..count)
-            .map(|n| event(format!("{n} \"\n\u{e9}")))
-            .collect();
-        let record = Record::seal(&head, WRITER, head.time, events?)?;
+        let events: Result<Vec<_>, _> =
+            (0..count).map(|n| event(format!("{n} \"\n\u{e9}"))).collect();
+        let record = Record::seal(&head, WRITER, head.time, Body::of(events?)?)?;
         settle(&*log, &record)?;
         let found = log.read(record.revision(), 1)?;
-        same(
-            "events",
-            found.first().map(Record::events),
-            Some(record.events()),
-        )?;
+        same("events", found.first().map(Record::events), Some(record.events()))?;
     }
     Ok(())
 }

@@ -33,14 +33,8 @@ pub(super) const CASES: &[Case] = &[
         name: "a compacted log goes on, loads, and is the same when opened again",
         check: compacted_goes_on,
     },
-    Case {
-        name: "a note is kept until it is replaced or removed, up to its limit",
-        check: notes,
-    },
-    Case {
-        name: "a note that cannot be named or is too large is refused",
-        check: refused_notes,
-    },
+    Case { name: "a note is kept until it is replaced or removed, up to its limit", check: notes },
+    Case { name: "a note that cannot be named or is too large is refused", check: refused_notes },
 ];
 
 /// Later than every record.
@@ -66,10 +60,7 @@ fn foreign_snapshot(site: &dyn Site) -> Result<(), Cause> {
     let log = site.open()?;
     let head = fill(&*log, 3)?.last().map(Record::head).unwrap_or_default();
     let checksum = Checksum::of(b"another");
-    let ahead = Head {
-        revision: Revision(9),
-        ..head
-    };
+    let ahead = Head { revision: Revision(9), ..head };
     for head in [Head { checksum, ..head }, ahead] {
         let mut ledger = Ledger::default();
         ledger.advance(head.stamp())?;

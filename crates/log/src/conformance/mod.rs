@@ -13,7 +13,7 @@ use sublet_core::id::Revision;
 use sublet_core::reservation::Actor;
 use sublet_core::time::Time;
 
-use crate::{AppendError, Cause, Head, Log, Record, Writer};
+use crate::{AppendError, Body, Cause, Head, Log, Record, Writer};
 
 /// The place of one log.
 pub trait Site {
@@ -48,20 +48,14 @@ pub struct Failure {
 
 /// All checks.
 pub fn cases() -> impl Iterator<Item = Case> {
-    [append::CASES, read::CASES, keep::CASES]
-        .into_iter()
-        .flatten()
-        .copied()
+    [append::CASES, read::CASES, keep::CASES].into_iter().flatten().copied()
 }
 
 /// Runs all checks, each on a new site, and reports those that failed.
 pub fn run(new_site: NewSite<'_>) -> Vec<Failure> {
     let check = |case: Case| {
         let verdict = new_site().and_then(|site| (case.check)(&*site));
-        verdict.err().map(|source| Failure {
-            case: case.name,
-            source,
-        })
+        verdict.err().map(|source| Failure { case: case.name, source })
     };
     cases().filter_map(check).collect()
 }
@@ -88,17 +82,14 @@ fn event(why: impl Into<String>) -> Result<Event, Cause> {
     Ok(Event::Cordoned {
         cluster: "c1".parse()?,
         drain: false,
-        note: Note {
-            by: Actor::Broker,
-            why: why.into(),
-        },
+        note: Note { by: Actor::Broker, why: why.into() },
     })
 }
 
 /// The record after `head`, one second later.
 fn next(head: &Head, writer: Writer, why: &str) -> Result<Record, Cause> {
     let time = Time::from_millis(head.time.as_millis() + 1000);
-    Ok(Record::seal(head, writer, time, vec![event(why)?])?)
+    Ok(Record::seal(head, writer, time, Body::of([event(why)?])?)?)
 }
 
 /// Appends `count` records after the head and returns them.
@@ -138,9 +129,5 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, seen: T, expected: T) -> Res
 
 /// Fails with `what` unless `truth`.
 fn ensure(truth: bool, what: impl Into<String>) -> Result<(), Cause> {
-    if truth {
-        Ok(())
-    } else {
-        Err(what.into().into())
-    }
+    if truth { Ok(()) } else { Err(what.into().into()) }
 }

@@ -14,26 +14,11 @@ const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(20);
 
 pub(super) const CASES: &[Case] = &[
-    Case {
-        name: "a read begins where it was told and ends at its limit",
-        check: bounds,
-    },
-    Case {
-        name: "beyond the head there is nothing to read",
-        check: beyond,
-    },
-    Case {
-        name: "who follows gets at once what is there",
-        check: follow_ready,
-    },
-    Case {
-        name: "who follows waits no longer than its patience",
-        check: follow_in_vain,
-    },
-    Case {
-        name: "who follows is woken by an append",
-        check: follow_woken,
-    },
+    Case { name: "a read begins where it was told and ends at its limit", check: bounds },
+    Case { name: "beyond the head there is nothing to read", check: beyond },
+    Case { name: "who follows gets at once what is there", check: follow_ready },
+    Case { name: "who follows waits no longer than its patience", check: follow_in_vain },
+    Case { name: "who follows is woken by an append", check: follow_woken },
 ];
 
 fn revisions(records: &[Record]) -> Vec<u64> {
@@ -45,16 +30,8 @@ fn bounds(site: &dyn Site) -> Result<(), Cause> {
     fill(&*log, 9)?;
     same("from 0", revisions(&log.read(Revision(0), 2)?), vec![1, 2])?;
     same("from 1", revisions(&log.read(Revision(1), 2)?), vec![1, 2])?;
-    same(
-        "from 4",
-        revisions(&log.read(Revision(4), 3)?),
-        vec![4, 5, 6],
-    )?;
-    same(
-        "at the end",
-        revisions(&log.read(Revision(8), 100)?),
-        vec![8, 9],
-    )?;
+    same("from 4", revisions(&log.read(Revision(4), 3)?), vec![4, 5, 6])?;
+    same("at the end", revisions(&log.read(Revision(8), 100)?), vec![8, 9])?;
     same("limit 0", revisions(&log.read(Revision(1), 0)?), vec![])
 }
 
@@ -85,11 +62,7 @@ fn follow_woken(site: &dyn Site) -> Result<(), Cause> {
     let log = site.open()?;
     fill(&*log, 1)?;
     let record = next(&log.head()?, WRITER, "news")?;
-    let other = if site.is_shared() {
-        Some(site.open()?)
-    } else {
-        None
-    };
+    let other = if site.is_shared() { Some(site.open()?) } else { None };
     let followed: &dyn Log = other.as_deref().unwrap_or(&*log);
     let found = thread::scope(|scope| {
         let waiting = scope.spawn(|| followed.follow(record.revision(), 10, LONG));

@@ -36,8 +36,7 @@ pub(crate) type Records<'a> = &'a mut dyn Iterator<Item = Result<Record, Cause>>
 pub(super) fn is_fresh(folder: &Path) -> Result<bool, Error> {
     let exists = |name: &str| {
         let path = folder.join(name);
-        path.try_exists()
-            .map_err(|e| Error::io("look for", &path, e))
+        path.try_exists().map_err(|e| Error::io("look for", &path, e))
     };
     if exists(DATABASE)? || exists(JOURNAL)? {
         return Ok(false);

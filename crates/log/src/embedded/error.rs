@@ -85,29 +85,20 @@ pub enum Error {
 
 impl Error {
     pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io {
-            doing,
-            path: path.into(),
-            source: source.into(),
-        }
+        Self::Io { doing, path: path.into(), source: source.into() }
     }
 
     pub(super) fn corrupt(what: impl Into<String>, source: impl Into<Cause>) -> Self {
-        Self::Corrupt {
-            what: what.into(),
-            source: source.into(),
-        }
+        Self::Corrupt { what: what.into(), source: source.into() }
     }
 
     /// A database that cannot be reached is not damaged; one that makes no sense is.
     pub(super) fn sqlite(doing: &'static str, path: &Path, error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode::{CannotOpen, DiskFull, PermissionDenied, SystemIoFailure};
         match error.sqlite_error_code() {
-            Some(CannotOpen | DiskFull | PermissionDenied | SystemIoFailure) => Self::Io {
-                doing,
-                path: path.into(),
-                source: error.into(),
-            },
+            Some(CannotOpen | DiskFull | PermissionDenied | SystemIoFailure) => {
+                Self::Io { doing, path: path.into(), source: error.into() }
+            }
             _ => Self::corrupt(path.display().to_string(), error),
         }
     }

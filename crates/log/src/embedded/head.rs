@@ -96,11 +96,7 @@ pub(super) fn parse_position(text: &str) -> Result<Head, frame::Error> {
     let revision = Revision(fields.number("revision")?);
     let time = Time::from_millis(fields.number("time")?);
     let checksum: Checksum = fields.checksum("record")?;
-    Ok(Head {
-        revision,
-        checksum,
-        time,
-    })
+    Ok(Head { revision, checksum, time })
 }
 
 #[cfg(test)]

@@ -26,10 +26,7 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(Error::Locked {
-                    folder: folder.into(),
-                    pid: holder(&mut file),
-                });
+                return Err(Error::Locked { folder: folder.into(), pid: holder(&mut file) });
             }
             Err(TryLockError::Error(error)) => return Err(io("take the lock")(error)),
         }

@@ -228,10 +228,7 @@ impl Log for Embedded {
         if oldest > from {
             return Err(ReadError::Compacted { oldest });
         }
-        Err(ReadError::corrupt(
-            format!("revision {from}"),
-            "it is missing",
-        ))
+        Err(ReadError::corrupt(format!("revision {from}"), "it is missing"))
     }
 
     fn follow(
@@ -241,9 +238,7 @@ impl Log for Embedded {
         patience: Duration,
     ) -> Result<Vec<Record>, ReadError> {
         let nothing_yet = |position: &mut Position| position.head.revision < from;
-        let waited = self
-            .appended
-            .wait_timeout_while(self.position(), patience, nothing_yet);
+        let waited = self.appended.wait_timeout_while(self.position(), patience, nothing_yet);
         drop(waited);
         self.read(from, limit)
     }
@@ -265,19 +260,11 @@ impl Log for Embedded {
         let first = query::next_part(&self.reader()).map_err(unavailable)?;
         let mut last = first;
         for (part, bytes) in (first..).zip(snapshot.text().as_bytes().chunks(PART_BYTES)) {
-            self.writer()
-                .put_part(part, bytes)
-                .map_err(StoreError::Fatal)?;
+            self.writer().put_part(part, bytes).map_err(StoreError::Fatal)?;
             last = part;
         }
-        let mark = schema::SnapshotMark {
-            revision: snapshot.revision(),
-            first,
-            last,
-        };
-        self.writer()
-            .mark_snapshot(mark)
-            .map_err(StoreError::Fatal)?;
+        let mark = schema::SnapshotMark { revision: snapshot.revision(), first, last };
+        self.writer().mark_snapshot(mark).map_err(StoreError::Fatal)?;
         self.drop_parts_before(first)
     }
 

@@ -46,9 +46,7 @@ pub(super) fn records(
         && bytes < READ_BYTES_MAX
         && let Some(row) = rows.next().map_err(failed)?
     {
-        let place = found
-            .last()
-            .map_or(*range.start(), |last| last.revision().next());
+        let place = found.last().map_or(*range.start(), |last| last.revision().next());
         let corrupt = |cause: Cause| ReadError::corrupt(format!("revision {place}"), cause);
         let text = text(row, 0).map_err(corrupt)?;
         let record = Record::decode(text).map_err(|e| corrupt(e.into()))?;
@@ -103,9 +101,8 @@ pub(super) fn last_before(
 /// Where the newest snapshot is, if there is one.
 pub(super) fn snapshot_mark(connection: &Connection) -> Result<Option<SnapshotMark>, ReadError> {
     let query = "SELECT text FROM marks WHERE mark = ?1";
-    let text: String = connection
-        .query_row(query, [MARK_SNAPSHOT], |row| row.get(0))
-        .map_err(failed)?;
+    let text: String =
+        connection.query_row(query, [MARK_SNAPSHOT], |row| row.get(0)).map_err(failed)?;
     let mark =
         SnapshotMark::parse(&text).map_err(|e| ReadError::corrupt("the snapshot mark", e))?;
     Ok((mark != SnapshotMark::NONE).then_some(mark))
@@ -145,18 +142,13 @@ fn parts(
 /// The number for the first part of the next snapshot; 0 is nobody's.
 pub(super) fn next_part(connection: &Connection) -> Result<i64, ReadError> {
     let query = "SELECT coalesce(max(part), 0) + 1 FROM parts";
-    connection
-        .query_row(query, [], |row| row.get(0))
-        .map_err(failed)
+    connection.query_row(query, [], |row| row.get(0)).map_err(failed)
 }
 
 /// A part of an older or unfinished snapshot.
 pub(super) fn part_before(connection: &Connection, part: i64) -> Result<Option<i64>, ReadError> {
     let query = "SELECT part FROM parts WHERE part < ?1 LIMIT 1";
-    connection
-        .query_row(query, [part], |row| row.get(0))
-        .optional()
-        .map_err(failed)
+    connection.query_row(query, [part], |row| row.get(0)).optional().map_err(failed)
 }
 
 /// All kept records in order, each handed over with its row number and its envelope.

@@ -19,18 +19,9 @@ pub(super) const FORMAT: i32 = 1;
 
 /// The tables, word for word as the database keeps them: anything else is not ours.
 pub(super) const TABLES: [(&str, &str); 3] = [
-    (
-        "records",
-        "CREATE TABLE records (revision INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT",
-    ),
-    (
-        "parts",
-        "CREATE TABLE parts (part INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT",
-    ),
-    (
-        "marks",
-        "CREATE TABLE marks (mark INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT",
-    ),
+    ("records", "CREATE TABLE records (revision INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT"),
+    ("parts", "CREATE TABLE parts (part INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT"),
+    ("marks", "CREATE TABLE marks (mark INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT"),
 ];
 
 /// The record before the first one that is kept.
@@ -51,18 +42,10 @@ pub(super) struct SnapshotMark {
 
 impl SnapshotMark {
     /// What is written when there is no snapshot, so that a mark that is gone is noticed.
-    pub(super) const NONE: Self = Self {
-        revision: Revision(0),
-        first: 0,
-        last: 0,
-    };
+    pub(super) const NONE: Self = Self { revision: Revision(0), first: 0, last: 0 };
 
     pub(super) fn text(self) -> String {
-        let Self {
-            revision,
-            first,
-            last,
-        } = self;
+        let Self { revision, first, last } = self;
         let opening = frame::begin();
         let fields = format!("{opening},\"revision\":{revision},\"first\":{first},\"last\":{last}");
         frame::end(fields).0
@@ -75,11 +58,7 @@ impl SnapshotMark {
             let number = i64::try_from(fields.number(name)?);
             number.map_err(|_| frame::Error::Malformed(format!("its {name} is out of range")))
         };
-        Ok(Self {
-            revision,
-            first: part("first")?,
-            last: part("last")?,
-        })
+        Ok(Self { revision, first: part("first")?, last: part("last")? })
     }
 }
 

@@ -30,11 +30,7 @@ pub(super) fn verify(folder: &Path) -> Result<Position, Error> {
 }
 
 fn missing(folder: &Path, file: &'static str, because: String) -> Error {
-    Error::MissingFile {
-        folder: folder.into(),
-        file,
-        because,
-    }
+    Error::MissingFile { folder: folder.into(), file, because }
 }
 
 fn judge(folder: &Path, noted: Head) -> Result<Position, Error> {
@@ -44,10 +40,7 @@ fn judge(folder: &Path, noted: Head) -> Result<Position, Error> {
     check_tables(&connection, folder)?;
     let health: String = schema::pragma(&connection, "quick_check").map_err(sqlite)?;
     if health != "ok" {
-        return Err(Error::corrupt(
-            folder.join(DATABASE).display().to_string(),
-            health,
-        ));
+        return Err(Error::corrupt(folder.join(DATABASE).display().to_string(), health));
     }
     let floor = floor(&connection).map_err(sqlite)??;
     let snapshot = read_snapshot(&mut connection)?;
@@ -169,10 +162,7 @@ struct Traces {
 impl Traces {
     fn before(folder: &Path) -> Self {
         let absent = |name: &str| Some(folder.join(name)).filter(|path| !path.exists());
-        Self {
-            journal: absent(JOURNAL),
-            scratch: absent(SCRATCH),
-        }
+        Self { journal: absent(JOURNAL), scratch: absent(SCRATCH) }
     }
 
     /// A journal that was not there before is empty, and a scratch file is never data; failing to

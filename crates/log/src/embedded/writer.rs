@@ -42,17 +42,12 @@ impl Writer {
     }
 
     pub(super) fn closed(why: &str) -> Self {
-        Self {
-            state: Err(why.into()),
-        }
+        Self { state: Err(why.into()) }
     }
 
     /// Refuses when nothing may be acknowledged any more.
     pub(super) fn check(&self) -> Result<(), Cause> {
-        self.state
-            .as_ref()
-            .map(|_| ())
-            .map_err(|why| why.clone().into())
+        self.state.as_ref().map(|_| ()).map_err(|why| why.clone().into())
     }
 
     /// Appends and notes the new head; both are done, or nothing is acknowledged any more.
@@ -73,9 +68,7 @@ impl Writer {
     pub(super) fn put_part(&mut self, part: i64, bytes: &[u8]) -> Result<(), Cause> {
         self.attempt(bytes.len(), |open| {
             let insert = "INSERT INTO parts (part, bytes) VALUES (?1, ?2)";
-            open.connection
-                .prepare_cached(insert)?
-                .execute(params![part, bytes])?;
+            open.connection.prepare_cached(insert)?.execute(params![part, bytes])?;
             Ok(())
         })
     }
@@ -89,9 +82,7 @@ impl Writer {
     }
 
     pub(super) fn mark_snapshot(&mut self, mark: SnapshotMark) -> Result<(), Cause> {
-        self.attempt(0, |open| {
-            set_mark(&open.connection, MARK_SNAPSHOT, mark.text())
-        })
+        self.attempt(0, |open| set_mark(&open.connection, MARK_SNAPSHOT, mark.text()))
     }
 
     /// Drops the records up to `floor`, and says so in the same commit.
@@ -142,12 +133,6 @@ impl Open {
 
 fn set_mark(connection: &Connection, mark: i64, text: String) -> Result<(), Cause> {
     let update = "UPDATE marks SET text = ?2 WHERE mark = ?1";
-    let changed = connection
-        .prepare_cached(update)?
-        .execute(params![mark, text])?;
-    if changed == 1 {
-        Ok(())
-    } else {
-        Err(format!("mark {mark} is missing").into())
-    }
+    let changed = connection.prepare_cached(update)?.execute(params![mark, text])?;
+    if changed == 1 { Ok(()) } else { Err(format!("mark {mark} is missing").into()) }
 }

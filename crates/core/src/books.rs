@@ -1,0 +1,318 @@
+//! Ledger and market side by side, with what follows from both: what is free, and where.
+//!
+//! `available = allocatable − allocated − held`, where pods that run inside a grant are counted
+//! once. They are in `allocated` already, so of each grant only what it holds beyond its use is
+//! subtracted: `held − covered`, with `covered` the sum of `min(held, used)`. A grant that the
+//! provider still reports although the ledger holds it no longer (a restore, a provider that was
+//! given up and is back) is a *ghost*: the provider keeps room for it, so we do not lend it again
+//! until it is gone or the provider has confirmed its end.
+
+use alloc::collections::BTreeMap;
+use alloc::{vec, vec::Vec};
+
+use crate::advertisement::{Advertisement, GrantReport};
+use crate::decision::index::{Index, Row};
+use crate::event::{Basis, Event};
+use crate::id::{ClusterId, ReservationId};
+use crate::ledger::{Change, Error, Ledger, Stamp};
+use crate::market::{Entry, Market};
+use crate::policy::{Policy, Silence};
+use crate::reservation::{Confirmation, State};
+use crate::resources::Resources;
+use crate::time::Time;
+
+/// What follows for a provider from its reports and the ledger together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overlap {
+    /// Use inside what the ledger holds: in `allocated` and in `held`, to be counted once.
+    pub covered: Resources,
+    /// What the provider keeps beyond its use for grants that the ledger does not hold.
+    pub ghosts: Resources,
+}
+
+/// Ledger and market side by side.
+#[derive(Clone, Debug, Default)]
+pub struct Books {
+    ledger: Ledger,
+    market: Market,
+    overlaps: BTreeMap<ClusterId, Overlap>,
+    index: Index,
+}
+
+/// How to take back one event in the books.
+#[derive(Debug)]
+pub struct Reversal {
+    change: Change,
+    touched: Vec<(ClusterId, ReservationId)>,
+    standing: Standing,
+}
+
+/// Whose standing an event changes.
+#[derive(Clone, Debug)]
+enum Standing {
+    Nobody,
+    One(ClusterId),
+    Everybody,
+}
+
+impl Books {
+    /// Books on a ledger that was read from the log; the market is empty.
+    pub fn new(ledger: Ledger) -> Self {
+        Self { ledger, ..Self::default() }
+    }
+
+    /// The hard half.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The soft half.
+    pub fn market(&self) -> &Market {
+        &self.market
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Folds one event into the ledger and into what follows from it.
+    pub fn apply(&mut self, stamp: Stamp, event: &Event) -> Result<Reversal, Error> {
+        let touched = self.touched(event);
+        let standing = match event {
+            Event::Restored { .. } => Standing::Everybody,
+            _ => event.cluster().cloned().map_or(Standing::Nobody, Standing::One),
+        };
+        let result = self.keeping_count(&touched, |ledger| ledger.apply(stamp, event));
+        self.reindex_standing(&standing);
+        result.map(|change| Reversal { change, touched, standing })
+    }
+
+    /// Takes back the newest event that was not taken back yet.
+    pub fn revert(&mut self, reversal: Reversal) -> Result<(), Error> {
+        let Reversal { change, touched, standing } = reversal;
+        let result = self.keeping_count(&touched, |ledger| ledger.revert(change));
+        self.reindex_standing(&standing);
+        result
+    }
+
+    /// Moves the ledger on to a record whose events have been applied.
+    pub fn advance(&mut self, stamp: Stamp) -> Result<(), Error> {
+        self.ledger.advance(stamp)
+    }
+
+    /// Takes an advertisement that just arrived; an older one than is known changes nothing.
+    pub fn hear(&mut self, advertisement: Advertisement, now: Time, silence: &Silence) -> bool {
+        if !self.market.is_news(&advertisement) {
+            return false;
+        }
+        let cluster = advertisement.cluster.clone();
+        self.market.hear(advertisement, now, silence);
+        self.overlap_anew(&cluster);
+        true
+    }
+
+    /// Takes what an earlier process had noted of the market.
+    pub fn remember(&mut self, entry: Entry) {
+        let cluster = entry.advertisement.cluster.clone();
+        self.market.remember(entry);
+        self.overlap_anew(&cluster);
+    }
+
+    /// Gives up what is known of a cluster that has fallen silent and lends nothing.
+    pub fn forget_cluster(&mut self, cluster: &ClusterId) {
+        self.market.remove(cluster);
+        self.overlaps.remove(cluster);
+        self.index.remove(cluster);
+    }
+
+    /// What follows for a provider from its reports and the ledger together.
+    pub fn overlap(&self, provider: &ClusterId) -> Overlap {
+        self.overlaps.get(provider).cloned().unwrap_or_default()
+    }
+
+    /// The ground on which capacity can be taken from a provider.
+    pub fn basis(&self, provider: &ClusterId, policy: &Policy) -> Option<Basis> {
+        let entry = self.market.entry(provider)?;
+        let Overlap { covered, ghosts } = self.overlap(provider);
+        Some(Basis {
+            number: entry.advertisement.number,
+            received_at: entry.received_at,
+            suspect_after: entry.suspect_after(&policy.silence),
+            allocatable: entry.advertisement.allocatable.clone(),
+            allocated: entry.advertisement.allocated.clone(),
+            covered,
+            ghosts,
+        })
+    }
+
+    /// What is held on a provider for others.
+    pub fn held(&self, provider: &ClusterId) -> Resources {
+        self.ledger.account(provider).map(|account| account.lent.clone()).unwrap_or_default()
+    }
+
+    /// What can still be lent by a provider: free there, and under its cap.
+    pub fn room(&self, provider: &ClusterId) -> Resources {
+        let Some(entry) = self.market.entry(provider) else {
+            return Resources::default();
+        };
+        let Overlap { covered, ghosts } = self.overlap(provider);
+        let basis = Basis {
+            allocatable: entry.advertisement.allocatable.clone(),
+            allocated: entry.advertisement.allocated.clone(),
+            covered,
+            ghosts,
+            ..Basis::default()
+        };
+        let held = self.held(provider);
+        let room = basis.room(&held);
+        match self.ledger.standing(provider) {
+            Some(standing) => standing.cap.room(&room, &held),
+            None => room,
+        }
+    }
+
+    /// Does a provider say that it has less than is held on it?
+    pub fn is_overcommitted(&self, provider: &ClusterId) -> bool {
+        let Some(entry) = self.market.entry(provider) else {
+            return false;
+        };
+        let Overlap { covered, ghosts } = self.overlap(provider);
+        let held = self.held(provider).minus_floor(&covered);
+        let taken = held.checked_add(&ghosts);
+        let taken = taken.and_then(|sum| sum.checked_add(&entry.advertisement.allocated));
+        taken.map_or(true, |taken| !taken.fits_in(&entry.advertisement.allocatable))
+    }
+}
+
+/// What is derived.
+impl Books {
+    /// The grants whose count an event changes, with their providers.
+    fn touched(&self, event: &Event) -> Vec<(ClusterId, ReservationId)> {
+        let known = |id: &ReservationId| {
+            let grant = self.ledger.reservation(*id)?.grant()?;
+            Some((grant.provider.clone(), *id))
+        };
+        match event {
+            Event::Granted { id, provider, .. } | Event::Adopted { id, provider, .. } => {
+                vec![(provider.clone(), *id)]
+            }
+            Event::Forgotten { reservations, .. } => {
+                reservations.iter().filter_map(known).collect()
+            }
+            _ => event.reservation().as_ref().and_then(known).into_iter().collect(),
+        }
+    }
+
+    /// Changes the ledger and moves the parts of `touched` in the overlaps along with it.
+    fn keeping_count<T>(
+        &mut self,
+        touched: &[(ClusterId, ReservationId)],
+        change: impl FnOnce(&mut Ledger) -> T,
+    ) -> T {
+        for (provider, id) in touched {
+            if let Some(part) = self.part(provider, *id) {
+                let overlap = self.overlaps.entry(provider.clone()).or_default();
+                overlap.covered = overlap.covered.minus_floor(&part.covered);
+                overlap.ghosts = overlap.ghosts.minus_floor(&part.ghosts);
+            }
+        }
+        let result = change(&mut self.ledger);
+        for (provider, id) in touched {
+            if let Some(part) = self.part(provider, *id) {
+                self.add_overlap(provider, &part);
+            }
+            self.reindex(provider);
+        }
+        result
+    }
+
+    /// What one reservation adds to the overlap of a provider, as that one reports it.
+    fn part(&self, provider: &ClusterId, id: ReservationId) -> Option<Overlap> {
+        let report = self.market.entry(provider)?.advertisement.grant(id)?;
+        Some(self.part_of(provider, report))
+    }
+
+    fn part_of(&self, provider: &ClusterId, report: &GrantReport) -> Overlap {
+        let known = self.ledger.reservation(report.id);
+        let grant = known.and_then(|r| r.grant()).filter(|grant| grant.provider == *provider);
+        let gone = known.is_some_and(|reservation| {
+            matches!(&reservation.state, State::Ended { confirmation: Confirmation::Confirmed, .. })
+        });
+        let holding = known.is_some_and(|reservation| reservation.phase().holds());
+        match grant {
+            Some(grant) if holding => {
+                Overlap { covered: grant.held.min(&report.used), ghosts: Resources::default() }
+            }
+            Some(_) if gone => Overlap::default(),
+            _ => Overlap {
+                covered: Resources::default(),
+                ghosts: report.amounts.minus_floor(&report.used),
+            },
+        }
+    }
+
+    fn add_overlap(&mut self, provider: &ClusterId, part: &Overlap) {
+        let overlap = self.overlaps.entry(provider.clone()).or_default();
+        // `Advertisement::validated` has seen to it that the sums fit.
+        if let Ok(covered) = overlap.covered.checked_add(&part.covered) {
+            overlap.covered = covered;
+        }
+        if let Ok(ghosts) = overlap.ghosts.checked_add(&part.ghosts) {
+            overlap.ghosts = ghosts;
+        }
+    }
+
+    /// Counts the overlap of a provider from zero; returns what it is.
+    pub(crate) fn overlap_from_zero(&self, provider: &ClusterId) -> Overlap {
+        let mut counted = Books::default();
+        let grants = self.market.entry(provider).and_then(|e| e.advertisement.grants.as_deref());
+        for report in grants.unwrap_or_default() {
+            counted.add_overlap(provider, &self.part_of(provider, report));
+        }
+        counted.overlap(provider)
+    }
+
+    fn overlap_anew(&mut self, cluster: &ClusterId) {
+        let overlap = self.overlap_from_zero(cluster);
+        if overlap == Overlap::default() {
+            self.overlaps.remove(cluster);
+        } else {
+            self.overlaps.insert(cluster.clone(), overlap);
+        }
+        self.reindex(cluster);
+    }
+
+    fn reindex(&mut self, cluster: &ClusterId) {
+        let Some(entry) = self.market.entry(cluster) else {
+            return;
+        };
+        let row = Row {
+            room: self.room(cluster),
+            allocatable: entry.advertisement.allocatable.clone(),
+            cost: entry.advertisement.cost.clone(),
+            open: self.is_open(cluster),
+        };
+        self.index.set(cluster, row);
+    }
+
+    fn reindex_standing(&mut self, standing: &Standing) {
+        match standing {
+            Standing::Nobody => {}
+            Standing::One(cluster) => self.reindex(cluster),
+            Standing::Everybody => {
+                let all: Vec<_> = self.market.entries().map(|(id, _)| id.clone()).collect();
+                for cluster in &all {
+                    self.reindex(cluster);
+                }
+            }
+        }
+    }
+
+    /// Does anything but time and the requester forbid to lend here?
+    pub fn is_open(&self, cluster: &ClusterId) -> bool {
+        let lending = self.market.entry(cluster).is_some_and(|e| e.advertisement.lending);
+        let standing = self.ledger.standing(cluster);
+        let closed = standing.is_some_and(|s| s.cordon.is_some() || s.lost.is_some());
+        lending && !closed && !self.ledger.awaits_report(cluster)
+    }
+}

@@ -1,0 +1,186 @@
+//! What must always hold, recounted from zero.
+//!
+//! [`check`] looks at a ledger and knows nothing of how it was kept; [`check_books`] does the same
+//! for what follows from ledger and market together; [`judge`] looks at one event before it is
+//! applied and says whether a grant was justified by its basis. Used by tests, by the simulator, by
+//! fsck, and by the engine on every event before it is written.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::{format, string::String, vec::Vec};
+use core::fmt::Debug;
+
+use crate::books::Books;
+use crate::event::{Basis, Event};
+use crate::id::ClusterId;
+use crate::ledger::{Account, Bond, Ledger, Stamp};
+use crate::reservation::{Phase, Reservation, State};
+use crate::resources::Resources;
+
+/// Something that must hold and does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which rule, as a stable code.
+    pub rule: &'static str,
+    /// What was found.
+    pub found: String,
+}
+
+fn violation(rule: &'static str, found: String) -> Violation {
+    Violation { rule, found }
+}
+
+/// Everything that a ledger must fulfil, whatever led to it.
+pub fn check(ledger: &Ledger) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for reservation in ledger.reservations(None) {
+        check_reservation(ledger, reservation, &mut found);
+    }
+    check_accounts(ledger, &mut found);
+    check_queues(ledger, &mut found);
+    found
+}
+
+fn check_reservation(ledger: &Ledger, reservation: &Reservation, found: &mut Vec<Violation>) {
+    let id = reservation.id;
+    let mut expect = |rule, holds: bool| {
+        if !holds {
+            found.push(violation(rule, format!("{id}: {reservation:?}")));
+        }
+    };
+    let stamp = ledger.stamp();
+    expect("changed-in-future", reservation.changed <= stamp.revision);
+    expect("requested-in-future", reservation.requested_at <= stamp.time);
+    if let Some(key) = &reservation.key {
+        let bond = ledger.bond(&reservation.requester, key);
+        expect("key-lost", bond == Some(Bond::Reservation(id)));
+    }
+    let Some(grant) = reservation.grant() else { return };
+    expect("lends-to-itself", grant.provider != reservation.requester);
+    expect("acknowledged-too-much", grant.acknowledged <= grant.generation);
+    expect("granted-before-requested", reservation.requested_at <= grant.granted_at);
+    expect("holds-less-than-promised", grant.amounts.fits_in(&grant.held));
+    let deadline = reservation.phase() == Phase::Reserved || grant.activate_by.is_none();
+    expect("active-with-deadline", deadline || reservation.phase() != Phase::Active);
+}
+
+/// What each cluster lends and borrows, summed up from zero.
+fn check_accounts(ledger: &Ledger, found: &mut Vec<Violation>) {
+    let mut counted: BTreeMap<&ClusterId, Account> = BTreeMap::new();
+    for reservation in ledger.reservations(None) {
+        let id = reservation.id;
+        for side in reservation.sides() {
+            let account = counted.entry(side).or_default();
+            account.changes.insert((reservation.changed, id));
+        }
+        if !reservation.phase().is_terminal() {
+            counted.entry(&reservation.requester).or_default().borrowing.insert(id);
+        }
+        let Some(grant) = reservation.holding() else { continue };
+        let provider = counted.entry(&grant.provider).or_default();
+        provider.lending.insert(id);
+        add(&mut provider.lent, &grant.held, found);
+        let requester = counted.entry(&reservation.requester).or_default();
+        add(&mut requester.borrowed, &grant.held, found);
+    }
+    compare("account", counted, ledger.accounts().map(|(k, v)| (k, v.clone())).collect(), found);
+}
+
+fn add(sum: &mut Resources, more: &Resources, found: &mut Vec<Violation>) {
+    match sum.checked_add(more) {
+        Ok(total) => *sum = total,
+        Err(error) => found.push(violation("sum-overflows", format!("{error}"))),
+    }
+}
+
+/// Deadlines, waiting and ended reservations, counted from zero.
+fn check_queues(ledger: &Ledger, found: &mut Vec<Violation>) {
+    let far = crate::time::Time::from_millis(u64::MAX);
+    let all = || ledger.reservations(None);
+    let due: BTreeSet<_> = all().filter(|r| r.deadline().is_some()).map(|r| r.id).collect();
+    compare("deadlines", due, ledger.due(far).map(|r| r.id).collect(), found);
+    let waits = |r: &&Reservation| matches!(r.state, State::Pending { .. });
+    let waiting: BTreeSet<_> = all().filter(waits).map(|r| r.id).collect();
+    compare("waiting", waiting, ledger.waiting(None).map(|(place, _)| place.2).collect(), found);
+    let over = |r: &&Reservation| r.phase().is_terminal();
+    let ended: BTreeSet<_> = all().filter(over).map(|r| r.id).collect();
+    compare("ended", ended, ledger.ended_before(far).collect(), found);
+}
+
+fn compare<T: PartialEq + Debug>(
+    rule: &'static str,
+    counted: T,
+    kept: T,
+    found: &mut Vec<Violation>,
+) {
+    if counted != kept {
+        found.push(violation(rule, format!("counted {counted:?}, kept {kept:?}")));
+    }
+}
+
+/// What follows from ledger and market together, counted from zero; the ledger's own checks first.
+pub fn check_books(books: &Books) -> Vec<Violation> {
+    let mut found = check(books.ledger());
+    for (cluster, _) in books.market().entries() {
+        compare("overlap", books.overlap_from_zero(cluster), books.overlap(cluster), &mut found);
+        if let Some(row) = books.index().row(cluster) {
+            compare("indexed-room", books.room(cluster), row.room.clone(), &mut found);
+            compare("indexed-open", books.is_open(cluster), row.open, &mut found);
+        } else {
+            found.push(violation("not-indexed", format!("{cluster}")));
+        }
+    }
+    found
+}
+
+/// Was capacity taken only where it was free? Looks at an event before it is applied.
+pub fn judge(ledger: &Ledger, at: Stamp, event: &Event) -> Option<Violation> {
+    match event {
+        Event::Granted { id, provider, amounts, basis, .. } => {
+            let requester = ledger.reservation(*id).map(|reservation| &reservation.requester);
+            if requester == Some(provider) {
+                return Some(violation("lends-to-itself", format!("{id} on {provider}")));
+            }
+            judge_taking(ledger, at, provider, amounts, basis)
+        }
+        Event::Resized { id, amounts, basis } => {
+            let grant = ledger.reservation(*id).and_then(Reservation::holding)?;
+            let growth = amounts.minus_floor(&grant.held);
+            if growth.is_zero() {
+                return None;
+            }
+            judge_taking(ledger, at, &grant.provider, &growth, basis)
+        }
+        _ => None,
+    }
+}
+
+fn judge_taking(
+    ledger: &Ledger,
+    at: Stamp,
+    provider: &ClusterId,
+    more: &Resources,
+    basis: &Basis,
+) -> Option<Violation> {
+    let none = Resources::default();
+    let held = ledger.account(provider).map_or(&none, |account| &account.lent);
+    let age = at.time.since(basis.received_at);
+    let standing = ledger.standing(provider);
+    let total = held.checked_add(more);
+    let rules = [
+        ("takes-more-than-free", more.fits_in(&basis.room(held))),
+        ("covers-more-than-held", basis.covered.fits_in(held)),
+        ("advertisement-too-old", age < basis.suspect_after),
+        ("provider-cordoned", standing.is_none_or(|standing| standing.cordon.is_none())),
+        ("provider-lost", standing.is_none_or(|standing| standing.lost.is_none())),
+        ("provider-must-report", !ledger.awaits_report(provider)),
+        ("sum-overflows", total.is_ok()),
+        (
+            "above-cap",
+            standing.zip(total.ok()).is_none_or(|(standing, total)| standing.cap.allow(&total)),
+        ),
+    ];
+    let broken = rules.into_iter().find(|(_, holds)| !holds);
+    broken.map(|(rule, _)| {
+        violation(rule, format!("{more:?} on {provider} holding {held:?}, {basis:?}"))
+    })
+}

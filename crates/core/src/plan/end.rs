@@ -1,0 +1,76 @@
+//! How a reservation ends: its capacity comes back when the provider has confirmed, never will
+//! because its agent is old, or is lost.
+
+use alloc::vec::Vec;
+
+use super::{Plan, Refusal, Reply, Scene, Which};
+use crate::event::Event;
+use crate::id::{ClusterId, ReservationId};
+use crate::ledger::Bond;
+use crate::reservation::{Actor, Confirmation, Phase, Reason, Reservation};
+
+impl Scene<'_> {
+    pub(super) fn release(&self, by: &Actor, which: &Which) -> Result<Plan, Refusal> {
+        let id = match which {
+            Which::Id(id) => *id,
+            Which::Key(requester, key) => {
+                if matches!(by, Actor::Cluster(cluster) if cluster != requester) {
+                    return Err(Refusal::NotFound);
+                }
+                match self.books.ledger().bond(requester, key) {
+                    Some(Bond::Reservation(id)) => id,
+                    Some(Bond::Tombstone(_)) => return Ok(Plan::new([], Reply::KeyReleased)),
+                    None => {
+                        let (requester, key) = (requester.clone(), key.clone());
+                        let tombstone = Event::KeyReleased { requester, key };
+                        return Ok(Plan::new([tombstone], Reply::KeyReleased));
+                    }
+                }
+            }
+        };
+        let reservation = self.visible(by, id)?;
+        let reason = match by {
+            Actor::Cluster(cluster) if reservation.requester == *cluster => {
+                Reason::ReleasedByRequester
+            }
+            Actor::Cluster(_) => Reason::WithdrawnByProvider,
+            Actor::Operator(_) | Actor::Broker => Reason::ReleasedByOperator,
+        };
+        Ok(Plan::about(id, Vec::from_iter(self.end(reservation, reason, by.clone()))))
+    }
+
+    pub(super) fn fail(&self, by: &ClusterId, id: ReservationId) -> Result<Plan, Refusal> {
+        let by = Actor::Cluster(by.clone());
+        let reservation = self.visible(&by, id)?;
+        if reservation.phase() == Phase::Pending {
+            return Err(Refusal::Phase(Phase::Pending));
+        }
+        let event = self.end(reservation, Reason::PeeringFailed, by);
+        Ok(Plan::about(id, Vec::from_iter(event)))
+    }
+
+    /// The event that ends a reservation, or begins to; none where that happened already.
+    pub(super) fn end(
+        &self,
+        reservation: &Reservation,
+        reason: Reason,
+        by: Actor,
+    ) -> Option<Event> {
+        let id = reservation.id;
+        match (reservation.phase(), reservation.grant()) {
+            (Phase::Pending, _) => {
+                let confirmation = Confirmation::NothingHeld;
+                Some(Event::Ended { id, reason, by, confirmation })
+            }
+            (Phase::Reserved | Phase::Active, Some(grant)) => {
+                if self.confirms(&grant.provider).unwrap_or(grant.confirms) {
+                    Some(Event::Ending { id, reason, by })
+                } else {
+                    let confirmation = Confirmation::Unconfirmed;
+                    Some(Event::Ended { id, reason, by, confirmation })
+                }
+            }
+            _ => None,
+        }
+    }
+}

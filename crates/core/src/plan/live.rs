@@ -1,0 +1,135 @@
+//! What happens to a reservation while it runs: use is confirmed, it is renewed or resized.
+
+use super::{Plan, Refusal, Scene};
+use crate::decision::filter;
+use crate::event::Event;
+use crate::id::{ClusterId, Generation, ReservationId};
+use crate::market::Freshness;
+use crate::reservation::{
+    Actor, Ask, AskError, Confirmation, Grant, Move, Phase, Reservation, State,
+};
+use crate::resources::{Kind, Resources};
+use crate::time::Span;
+
+impl Scene<'_> {
+    pub(super) fn activate(&self, by: &ClusterId, id: ReservationId) -> Result<Plan, Refusal> {
+        let reservation = self.owned(&Actor::Cluster(by.clone()), id)?;
+        match reservation.phase() {
+            Phase::Reserved => Ok(Plan::about(id, [Event::Activated { id }])),
+            Phase::Active => Ok(Plan::about(id, [])),
+            phase => Err(Refusal::Phase(phase)),
+        }
+    }
+
+    pub(super) fn renew(
+        &self,
+        by: &Actor,
+        id: ReservationId,
+        duration: Option<Span>,
+    ) -> Result<Plan, Refusal> {
+        let reservation = self.owned(by, id)?;
+        self.running(reservation, Move::Renew)?;
+        Ask { duration, ..reservation.ask.clone() }.check()?;
+        self.check_duration(duration)?;
+        Ok(Plan::about(id, [Event::Renewed { id, expires_at: self.expiry(duration) }]))
+    }
+
+    pub(super) fn resize(
+        &self,
+        by: &Actor,
+        id: ReservationId,
+        resources: &Resources,
+    ) -> Result<Plan, Refusal> {
+        let reservation = self.owned(by, id)?;
+        let grant = self.running(reservation, Move::Resize)?;
+        if resources.cpu == 0 || resources.memory == 0 {
+            let kind = if resources.cpu == 0 { Kind::Cpu } else { Kind::Memory };
+            return Err(AskError::Nothing(kind).into());
+        }
+        if grant.amounts == *resources {
+            return Ok(Plan::about(id, []));
+        }
+        if !self.confirms(&grant.provider).unwrap_or(grant.confirms) {
+            return Err(Refusal::ProviderIsOld);
+        }
+        let entry = self.books.market().entry(&grant.provider);
+        let report = entry.and_then(|entry| entry.advertisement.grant(id));
+        if let Some(report) = report.filter(|report| !report.used.fits_in(resources)) {
+            return Err(Refusal::InUse(report.used.clone()));
+        }
+        let growth = resources.minus_floor(&grant.held);
+        if !growth.is_zero() {
+            self.check_growth(reservation, grant, growth)?;
+        }
+        let basis = self.books.basis(&grant.provider, self.policy).unwrap_or_default();
+        Ok(Plan::about(id, [Event::Resized { id, amounts: resources.clone(), basis }]))
+    }
+
+    /// Growth is held first, so it is judged like a new request for that provider alone.
+    fn check_growth(
+        &self,
+        reservation: &Reservation,
+        grant: &Grant,
+        growth: Resources,
+    ) -> Result<(), Refusal> {
+        let ask = Ask {
+            resources: growth,
+            target: Some(grant.provider.clone()),
+            constraints: alloc::vec::Vec::new(),
+            ..reservation.ask.clone()
+        };
+        let requester = &reservation.requester;
+        let entry = self.books.market().entry(&grant.provider);
+        let fresh = entry.map(|entry| entry.freshness(&self.policy.silence, self.at.time));
+        let fits = self.books.is_open(&grant.provider)
+            && self.policy.allows(requester, &grant.provider)
+            && ask.resources.fits_in(&self.books.room(&grant.provider))
+            && filter::allowance_excess(self.books, requester, &ask, self.policy).is_none();
+        match fresh {
+            Some(Freshness::Active) if fits => Ok(()),
+            Some(Freshness::Suspect) if fits => {
+                Err(Refusal::OnlySuspects(self.why_not(requester, &ask).into()))
+            }
+            _ => Err(Refusal::NobodyFits(self.why_not(requester, &ask).into())),
+        }
+    }
+
+    pub(super) fn acknowledge(
+        &self,
+        by: &ClusterId,
+        id: ReservationId,
+        generation: Generation,
+    ) -> Result<Plan, Refusal> {
+        let reservation = self.books.ledger().reservation(id).ok_or(Refusal::NotFound)?;
+        let grant = reservation.grant().filter(|grant| grant.provider == *by);
+        let grant = grant.ok_or(Refusal::NotFound)?;
+        if generation > grant.generation {
+            return Err(Refusal::Generation(grant.generation));
+        }
+        if generation <= grant.acknowledged || reservation.phase().is_terminal() {
+            return Ok(Plan::about(id, []));
+        }
+        let acknowledged = Event::Acknowledged { id, generation };
+        match &reservation.state {
+            State::Releasing(_, ending) if generation == grant.generation => {
+                let (reason, by) = (ending.reason, ending.by.clone());
+                let confirmation = Confirmation::Confirmed;
+                let ended = Event::Ended { id, reason, by, confirmation };
+                Ok(Plan::about(id, [acknowledged, ended]))
+            }
+            _ => Ok(Plan::about(id, [acknowledged])),
+        }
+    }
+
+    /// The grant of a reservation that runs and whose time is not over.
+    fn running<'r>(&self, reservation: &'r Reservation, step: Move) -> Result<&'r Grant, Refusal> {
+        let phase = reservation.phase();
+        let over = reservation.deadline().is_some_and(|deadline| deadline <= self.at.time);
+        match reservation.grant() {
+            // What is due has not been swept yet, but its time is over all the same.
+            Some(_) if over => Err(Refusal::Phase(Phase::Releasing)),
+            Some(grant) if step.is_legal_in(phase) => Ok(grant),
+            _ => Err(Refusal::Phase(phase)),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A request is granted, waits, or is refused with its reason.
+
+use alloc::{boxed::Box, vec};
+
+use super::{Plan, Refusal, Reply, Scene};
+use crate::decision::{self, NoPick, Pick, explain, filter};
+use crate::event::{Event, Subject};
+use crate::id::{ClusterId, Key, ReservationId};
+use crate::ledger::{Bond, Place};
+use crate::reservation::Ask;
+use crate::time::{Span, Time};
+
+impl Scene<'_> {
+    pub(super) fn reserve(
+        &self,
+        requester: &ClusterId,
+        key: &Key,
+        ask: &Ask,
+    ) -> Result<Plan, Refusal> {
+        match self.books.ledger().bond(requester, key) {
+            Some(Bond::Tombstone(_)) => return Err(Refusal::KeyReleased),
+            Some(Bond::Reservation(id)) => return self.repeat(id, ask),
+            None => self.check(requester, ask)?,
+        }
+        let id = ReservationId::derive(requester, key, self.at.revision);
+        let asked = |until| Event::Requested {
+            id,
+            requester: requester.clone(),
+            key: key.clone(),
+            ask: ask.clone(),
+            priority: ask.priority.min(self.policy.allowance(requester).priority_max),
+            until,
+        };
+        let reply = |explanation| Reply::Reservation {
+            id,
+            created: true,
+            explanation: Some(Box::new(explanation)),
+        };
+        match self.choose(requester, ask) {
+            Ok(pick) => {
+                let (books, policy, now) = (self.books, self.policy, self.at.time);
+                let why = explain::granted(books, requester, ask, &pick, policy, now);
+                let events = vec![asked(now), self.grant(id, ask, pick)];
+                Ok(Plan::new(events, reply(why)))
+            }
+            Err(no) => match ask.wait {
+                None => Err(self.refuse(no, requester, ask)),
+                Some(wait) => {
+                    self.check_queue(wait)?;
+                    Ok(Plan::new([asked(self.after(wait))], reply(self.why_not(requester, ask))))
+                }
+            },
+        }
+    }
+
+    pub(super) fn dry_run(&self, requester: &ClusterId, ask: &Ask) -> Result<Plan, Refusal> {
+        self.check(requester, ask)?;
+        let pick = self.choose(requester, ask).map_err(|no| self.refuse(no, requester, ask))?;
+        let (books, policy, now) = (self.books, self.policy, self.at.time);
+        let explanation = Box::new(explain::granted(books, requester, ask, &pick, policy, now));
+        Ok(Plan::new([], Reply::WouldGrant { provider: pick.provider, explanation }))
+    }
+
+    /// Grants the first waiting request that fits, in the order of priority and age.
+    pub(super) fn fill(&self, after: Option<Place>, floor: Option<i32>) -> Plan {
+        let waiting = self.books.ledger().waiting(after);
+        let served = waiting.take_while(|(place, _)| floor.is_none_or(|floor| place.0.0 >= floor));
+        for (place, reservation) in served {
+            if let Ok(pick) = self.choose(&reservation.requester, &reservation.ask) {
+                let granted = self.grant(reservation.id, &reservation.ask, pick);
+                return Plan::new([granted], Reply::Filled(place));
+            }
+        }
+        Plan::new([], Reply::NothingToFill)
+    }
+
+    /// The same request again is answered with how its reservation stands now.
+    fn repeat(&self, id: ReservationId, ask: &Ask) -> Result<Plan, Refusal> {
+        let known = self.books.ledger().reservation(id);
+        if known.is_some_and(|reservation| reservation.ask == *ask) {
+            Ok(Plan::about(id, []))
+        } else {
+            Err(Refusal::KeyReused(id))
+        }
+    }
+
+    fn check(&self, requester: &ClusterId, ask: &Ask) -> Result<(), Refusal> {
+        ask.check()?;
+        let ledger = self.books.ledger();
+        if ledger.revoked().contains_key(&Subject::Cluster(requester.clone())) {
+            return Err(Refusal::Revoked);
+        }
+        self.check_duration(ask.duration)?;
+        let live = ledger.account(requester).map_or(0, |account| account.borrowing.len());
+        let most = self.policy.allowance(requester).reservations_max;
+        if u32::try_from(live).is_ok_and(|live| live < most) {
+            Ok(())
+        } else {
+            Err(Refusal::TooManyReservations(most))
+        }
+    }
+
+    pub(super) fn check_duration(&self, duration: Option<Span>) -> Result<(), Refusal> {
+        match self.policy.duration_max {
+            Some(limit) if duration.is_some_and(|duration| duration > limit) => {
+                Err(Refusal::TooLong { what: "duration", limit })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_queue(&self, wait: Span) -> Result<(), Refusal> {
+        let (limit, most) = (self.policy.wait_max, self.policy.waiting_max);
+        if wait > limit {
+            return Err(Refusal::TooLong { what: "wait", limit });
+        }
+        let waiting = u32::try_from(self.books.ledger().waiting_count());
+        if waiting.is_ok_and(|waiting| waiting < most) {
+            Ok(())
+        } else {
+            Err(Refusal::TooManyWaiting(most))
+        }
+    }
+
+    fn choose(&self, requester: &ClusterId, ask: &Ask) -> Result<Pick, NoPick> {
+        if filter::allowance_excess(self.books, requester, ask, self.policy).is_some() {
+            return Err(NoPick::NobodyFits);
+        }
+        decision::decide(self.books, requester, ask, self.policy, self.at.time)
+    }
+
+    fn grant(&self, id: ReservationId, ask: &Ask, pick: Pick) -> Event {
+        Event::Granted {
+            id,
+            amounts: ask.resources.clone(),
+            expires_at: self.expiry(ask.duration),
+            activate_by: ask.activates.then(|| self.after(self.policy.activate_within)),
+            confirms: self.confirms(&pick.provider).unwrap_or(false),
+            provider: pick.provider,
+            basis: pick.basis,
+        }
+    }
+
+    /// When something that runs for `duration` from now ends; never, if nobody set a limit.
+    pub(super) fn expiry(&self, duration: Option<Span>) -> Option<Time> {
+        let duration = duration.or(self.policy.duration_default).or(self.policy.duration_max);
+        duration.map(|duration| self.after(duration))
+    }
+
+    fn after(&self, span: Span) -> Time {
+        // `Ask::check` bounds spans to ten years; a time that overflows all the same never comes.
+        self.at.time.checked_add(span).unwrap_or(Time::from_millis(u64::MAX))
+    }
+
+    fn refuse(&self, no: NoPick, requester: &ClusterId, ask: &Ask) -> Refusal {
+        let why = Box::new(self.why_not(requester, ask));
+        match no {
+            NoPick::NobodyFits => Refusal::NobodyFits(why),
+            NoPick::OnlySuspects => Refusal::OnlySuspects(why),
+        }
+    }
+
+    pub(super) fn why_not(&self, requester: &ClusterId, ask: &Ask) -> explain::Explanation {
+        explain::refused(self.books, requester, ask, self.policy, self.at.time)
+    }
+}

@@ -1,0 +1,92 @@
+//! What time has made due: expiries, patience, silence, and what may be forgotten.
+
+use alloc::{format, vec::Vec};
+
+use super::{EVENTS_MAX, Plan, Reply, Scene};
+use crate::event::{Event, Note};
+use crate::id::ClusterId;
+use crate::reservation::{Actor, Confirmation, Reason, Reservation, State};
+use crate::time::Time;
+
+impl Scene<'_> {
+    pub(super) fn sweep(&self) -> Plan {
+        let mut events = Vec::new();
+        // One more than fits is looked for, to know whether there is more.
+        let mut take = |found: &mut dyn Iterator<Item = Event>| {
+            events.extend(found.take((EVENTS_MAX + 1).saturating_sub(events.len())));
+        };
+        let ledger = self.books.ledger();
+        take(&mut ledger.due(self.at.time).filter_map(|reservation| self.due(reservation)));
+        take(&mut self.silent());
+        for (cluster, standing) in ledger.standings() {
+            if standing.lost.is_some() {
+                take(&mut self.lent_by(cluster).filter_map(lost));
+            } else if standing.draining {
+                take(&mut self.lent_by(cluster).filter_map(|reservation| {
+                    self.end(reservation, Reason::Drained, Actor::Broker)
+                }));
+            }
+        }
+        let more = events.len() > EVENTS_MAX;
+        events.truncate(EVENTS_MAX);
+        if !more && let Some(forgotten) = self.forget() {
+            events.push(forgotten);
+        }
+        Plan::new(events, Reply::Swept { more })
+    }
+
+    fn due(&self, reservation: &Reservation) -> Option<Event> {
+        let now = self.at.time;
+        let reason = match &reservation.state {
+            State::Pending { .. } => Reason::WaitOver,
+            State::Reserved(grant) if grant.expires_at.is_none_or(|expiry| expiry > now) => {
+                Reason::NeverActivated
+            }
+            _ => Reason::Expired,
+        };
+        self.end(reservation, reason, Actor::Broker)
+    }
+
+    /// Providers that have been silent for as long as the operator set.
+    fn silent(&self) -> impl Iterator<Item = Event> + '_ {
+        let limit = self.policy.lost_after;
+        let ledger = self.books.ledger();
+        self.books.market().entries().filter_map(move |(cluster, entry)| {
+            let limit = limit?;
+            let lends = ledger.account(cluster).is_some_and(|a| !a.lending.is_empty());
+            let lost = ledger.standing(cluster).is_some_and(|standing| standing.lost.is_some());
+            let silent = self.at.time.since(entry.received_at) >= limit;
+            let why = || format!("silent for {} s", limit.as_millis() / 1000);
+            (lends && silent && !lost).then(|| Event::Lost {
+                cluster: cluster.clone(),
+                note: Note { by: Actor::Broker, why: why() },
+            })
+        })
+    }
+
+    fn lent_by(&self, cluster: &ClusterId) -> impl Iterator<Item = &Reservation> {
+        let ledger = self.books.ledger();
+        let lending = ledger.account(cluster).map(|account| &account.lending);
+        lending.into_iter().flatten().filter_map(|id| ledger.reservation(*id))
+    }
+
+    fn forget(&self) -> Option<Event> {
+        let before = self.at.time.as_millis().checked_sub(self.policy.key_retention.as_millis())?;
+        let before = Time::from_millis(before);
+        let ledger = self.books.ledger();
+        let reservations: Vec<_> = ledger.ended_before(before).take(EVENTS_MAX).collect();
+        let tombstones: Vec<_> = ledger.tombstones_before(before).take(EVENTS_MAX).collect();
+        let nothing = reservations.is_empty() && tombstones.is_empty();
+        (!nothing).then_some(Event::Forgotten { reservations, tombstones })
+    }
+}
+
+fn lost(reservation: &Reservation) -> Option<Event> {
+    let (reason, by) = match &reservation.state {
+        State::Releasing(_, ending) => (ending.reason, ending.by.clone()),
+        _ => (Reason::ProviderLost, Actor::Broker),
+    };
+    let confirmation = Confirmation::ProviderLost;
+    reservation.holding()?;
+    Some(Event::Ended { id: reservation.id, reason, by, confirmation })
+}
