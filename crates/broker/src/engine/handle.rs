@@ -21,6 +21,7 @@ pub(super) enum Message {
     Written(Commit),
     Followed(Vec<Record>),
     Stop,
+    WriterGone,
 }
 
 /// The way in: cheap to clone, safe to drop.

@@ -16,10 +16,12 @@ mod step;
 mod commit;
 mod handle;
 mod write;
+mod keep;
 mod run;
 
 pub use commit::{Commit, Committer, Dead};
 pub use handle::{Handle, Ticket};
+pub use keep::Keeping;
 pub use run::{Error, Options, Running, start};
 pub use step::{Batch, Contradiction, Engine};
 pub use work::{Answer, Deliver, Failure, Look, Settled, Submitted, Work};

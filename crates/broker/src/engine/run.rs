@@ -20,6 +20,7 @@ use sublet_log::{Log, Record, Writer};
 
 use super::commit::Dead;
 use super::handle::{Message, Teller};
+use super::keep::{Keeping, keep};
 use super::step::Contradiction;
 use super::write::{RETRIES_MAX, write};
 use super::{Answer, Batch, Commit, Committer, Engine, Handle, Submitted, Work};
@@ -39,6 +40,15 @@ pub struct Options {
     pub writer: Writer,
     /// How often to look for what other brokers wrote; none where there can be no other.
     pub follow_every: Option<Duration>,
+    /// How long the log becomes.
+    pub keeping: Keeping,
+}
+
+impl Options {
+    /// For a broker that has its log to itself.
+    pub fn alone(writer: Writer) -> Self {
+        Self { queue_max: 16_384, writer, follow_every: None, keeping: Keeping::default() }
+    }
 }
 
 /// Why an engine ended although nobody asked it to.
@@ -72,6 +82,9 @@ pub struct Running {
 struct Threads {
     planning: JoinHandle<Result<(), Error>>,
     writing: JoinHandle<()>,
+    keeping: JoinHandle<()>,
+    /// Dropped to end the keeping thread.
+    keep_going: SyncSender<()>,
 }
 
 impl Running {
@@ -94,7 +107,9 @@ impl Running {
     fn end(&mut self) -> Result<(), Error> {
         let Some(threads) = self.threads.take() else { return Ok(()) };
         let result = threads.planning.join().unwrap_or(Err(Error::Panicked));
+        drop(threads.keep_going);
         threads.writing.join().map_err(|_| Error::Panicked)?;
+        threads.keeping.join().map_err(|_| Error::Panicked)?;
         result
     }
 }
@@ -114,34 +129,28 @@ pub fn start(
     policy: Arc<Policy>,
     options: &Options,
 ) -> Result<Running, Error> {
-    let machine = Machine::new();
-    let clock = Clock::start(loaded.head.time, machine.read());
     let committer = Committer::new(options.writer, loaded.head);
     let (inbox, messages) = sync_channel(options.queue_max);
     // One batch is on its way at a time, so neither side ever waits to hand over.
     let (batches, to_write) = sync_channel(1);
-    let (back, follow_every) = (inbox.clone(), options.follow_every);
-    let writing = thread::Builder::new()
-        .name("sublet-write".into())
-        .spawn(move || write(log.as_ref(), committer, follow_every, &to_write, &back))
-        .map_err(Error::Thread)?;
-    let grace_over = clock.now(machine.read()).checked_add(policy.recovery_grace);
-    let planner = Planner {
-        engine: Engine::new(Books::new(loaded.ledger), policy),
-        clock,
-        machine,
-        grace_over: grace_over.unwrap_or_default(),
-        swept_at: Duration::ZERO,
-        batches,
-        writing: false,
-        followed: vec![],
-        stopping: false,
-    };
-    let planning = thread::Builder::new()
-        .name("sublet-plan".into())
-        .spawn(move || planner.run(&messages))
-        .map_err(Error::Thread)?;
-    Ok(Running { handle: Handle::new(inbox), threads: Some(Threads { planning, writing }) })
+    let (keep_going, stop) = sync_channel(0);
+    let planner = Planner::new(loaded, policy, batches);
+    let (back, follow_every, shared) = (inbox.clone(), options.follow_every, Arc::clone(&log));
+    let writing = spawn("sublet-write", move || {
+        write(shared.as_ref(), committer, follow_every, &to_write, &back);
+    })?;
+    let keeping = options.keeping;
+    let keeping = spawn("sublet-keep", move || keep(log.as_ref(), keeping, &stop))?;
+    let planning = spawn("sublet-plan", move || planner.run(&messages))?;
+    let threads = Threads { planning, writing, keeping, keep_going };
+    Ok(Running { handle: Handle::new(inbox), threads: Some(threads) })
+}
+
+fn spawn<R: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> R + Send + 'static,
+) -> Result<JoinHandle<R>, Error> {
+    thread::Builder::new().name(name.into()).spawn(body).map_err(Error::Thread)
 }
 
 struct Planner {
@@ -159,6 +168,23 @@ struct Planner {
 }
 
 impl Planner {
+    fn new(loaded: Loaded, policy: Arc<Policy>, batches: SyncSender<Batch>) -> Self {
+        let machine = Machine::new();
+        let clock = Clock::start(loaded.head.time, machine.read());
+        let grace_over = clock.now(machine.read()).checked_add(policy.recovery_grace);
+        Self {
+            engine: Engine::new(Books::new(loaded.ledger), policy),
+            clock,
+            machine,
+            grace_over: grace_over.unwrap_or_default(),
+            swept_at: Duration::ZERO,
+            batches,
+            writing: false,
+            followed: vec![],
+            stopping: false,
+        }
+    }
+
     fn run(mut self, messages: &Receiver<Message>) -> Result<(), Error> {
         let result = self.plan_until_stopped(messages);
         tell(self.engine.halt());
@@ -198,6 +224,7 @@ impl Planner {
             Message::Work(submitted) => work.push(submitted),
             Message::Policy(policy) => self.engine.set_policy(policy),
             Message::Stop => self.stopping = true,
+            Message::WriterGone => return Err(Error::Panicked),
             Message::Followed(records) if self.writing => self.followed.extend(records),
             Message::Followed(records) => self.overtaken(&records)?,
             Message::Written(commit) => {

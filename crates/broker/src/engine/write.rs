@@ -22,6 +22,7 @@ pub(super) fn write(
     batches: &Receiver<Batch>,
     back: &SyncSender<Message>,
 ) {
+    let _farewell = Farewell(back);
     loop {
         let next = match follow_every {
             None => batches.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -39,6 +40,16 @@ pub(super) fn write(
         if back.send(news).is_err() {
             return;
         }
+    }
+}
+
+/// Tells the planning thread when this one ends, however it does: it would wait for ever.
+struct Farewell<'a>(&'a SyncSender<Message>);
+
+impl Drop for Farewell<'_> {
+    fn drop(&mut self) {
+        // Usually the planning thread has ended before.
+        drop(self.0.send(Message::WriterGone));
     }
 }
 
