@@ -159,10 +159,14 @@ fn two_brokers_on_one_log_grant_exactly_what_fits_and_end_with_the_same_ledger()
     let follow = Some(Duration::from_millis(5));
     let brokers = [1, 2].map(|writer| run_as(Arc::new(log.clone()), writer, follow));
     let handles = brokers.each_ref().map(Running::handle);
-    handles.iter().for_each(|handle| advertise(handle, "c1", 7));
+    for handle in &handles {
+        advertise(handle, "c1", 7);
+    }
     assert_eq!(contend(&handles, 60), 7);
     until("both brokers seeing all seven", || handles.iter().all(|h| held(h, "c1") == 7000));
-    brokers.into_iter().for_each(|broker| broker.stop().unwrap());
+    for broker in brokers {
+        broker.stop().unwrap();
+    }
 }
 
 #[test]
