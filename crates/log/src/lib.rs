@@ -5,7 +5,7 @@
 //!
 //! The log is the truth and the ledger is its fold. Whoever appends is the leader: safety is
 //! compare-and-append alone, so two brokers that both believe to lead cannot both succeed. This
-//! crate owns what a record is, the homes it can live in ([`memory`], `embedded`; Kubernetes and
+//! crate owns what a record is, the homes it can live in ([`memory`], [`embedded`]; Kubernetes and
 //! etcd plug in behind the same trait), the `conformance` suite that holds all homes to one
 //! contract, and what operators do with a log: `fsck`, `backup`, `dump`.
 //!
@@ -18,6 +18,8 @@ pub mod error;
 pub mod snapshot;
 pub mod memory;
 pub mod faulty;
+pub mod embedded;
+pub mod conformance;
 
 use std::time::Duration;
 
@@ -25,10 +27,11 @@ use sublet_core::id::Revision;
 use sublet_core::ledger::Stamp;
 use sublet_core::time::Time;
 
+pub use embedded::Embedded;
 pub use error::{AppendError, Cause, ReadError, Refusal, StoreError};
 pub use frame::Checksum;
 pub use memory::Memory;
-pub use record::{Body, Record, Writer};
+pub use record::{Body, Envelope, Record, Writer};
 pub use snapshot::Snapshot;
 
 /// What a note may weigh: a Kubernetes object holds it, base64 included.
@@ -108,21 +111,24 @@ impl Head {
 
     /// Judges a record that is to follow: every home asks this before it writes.
     pub fn admit(&self, record: &Record) -> Result<Admission, Refusal> {
-        if record.revision() <= self.revision {
+        self.admit_envelope(record.envelope())
+    }
+
+    /// The same, of a record whose events nobody has parsed.
+    pub fn admit_envelope(&self, next: &Envelope) -> Result<Admission, Refusal> {
+        let revision = next.revision;
+        if revision <= self.revision {
             return Ok(Admission::Behind);
         }
-        if record.revision() != self.revision.next() {
-            return Err(Refusal::Gap { head: self.revision, found: record.revision() });
+        if revision != self.revision.next() {
+            let head = self.revision;
+            return Err(Refusal::Gap { head, found: revision });
         }
-        if record.previous() != self.checksum {
-            return Err(Refusal::Chain {
-                revision: record.revision(),
-                expected: self.checksum,
-                found: record.previous(),
-            });
+        if next.previous != self.checksum {
+            return Err(Refusal::Chain { revision, expected: self.checksum, found: next.previous });
         }
-        if record.time() < self.time {
-            return Err(Refusal::Backwards { revision: record.revision() });
+        if next.time < self.time {
+            return Err(Refusal::Backwards { revision });
         }
         Ok(Admission::Next)
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use sublet_core::books::{Books, Reversal};
 use sublet_core::event::Event;
-use sublet_core::id::Revision;
 use sublet_core::invariants;
 use sublet_core::ledger::{self, Stamp};
-use sublet_core::plan::{self, Command, Refusal, Reply};
+use sublet_core::plan::{self, Command, Reply};
 use sublet_core::policy::Policy;
-use sublet_core::reservation::Reservation;
 use sublet_core::time::Time;
 use sublet_log::{Body, Record};
+
+use super::work::{Answer, Deliver, Failure, Settled, Submitted, Work};
 
 /// A batch is closed when it has this many bytes: one more plan of the largest kind still fits the
 /// limit of a record.
@@ -32,59 +32,6 @@ pub enum Contradiction {
     /// An event that cannot be written.
     #[error("a planned event cannot be encoded")]
     Encode(#[from] sublet_log::record::Error),
-}
-
-/// Why there is no answer in the command's own terms.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// Decided, and decided against.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// Nothing was done.
-    #[error("the broker is too busy: try again in a moment")]
-    Overloaded,
-    /// Nothing was done, and nothing can be until the broker was restarted.
-    #[error("the broker cannot write its log and takes no commands: try again later")]
-    Unavailable,
-    /// It may or may not have been done.
-    #[error("the outcome is not known: ask again with the same key")]
-    Unknown,
-}
-
-/// The answer to a command that was done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
-    /// The position of the state it was decided on, itself included.
-    pub revision: Revision,
-    /// What to say.
-    pub reply: Reply,
-    /// The reservation that the reply is about, as it was then.
-    pub reservation: Option<Box<Reservation>>,
-}
-
-/// What a caller gets.
-pub type Answer = Result<Settled, Failure>;
-
-/// Hands out what was seen, once it is committed.
-pub(super) type Deliver = Box<dyn FnOnce() + Send>;
-
-/// Looks at the books; may be called again when another broker was faster.
-pub type Look = Box<dyn Fn(&Books, Time) -> Deliver + Send>;
-
-/// What is to be done for a caller.
-pub enum Work {
-    /// Plan this.
-    Command(Command),
-    /// Show the committed state.
-    Look(Look),
-}
-
-/// Work, and whom to tell.
-pub struct Submitted<T> {
-    /// What.
-    pub work: Work,
-    /// Whom to tell.
-    pub ticket: T,
 }
 
 /// Events that become durable together.
