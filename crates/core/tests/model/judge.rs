@@ -266,7 +266,9 @@ impl Model {
             _ => None,
         });
         let nobody = matches!(result, Err(Refusal::NobodyFits(_) | Refusal::OnlySuspects(_)));
-        let waits = result.is_ok() && chosen.is_none();
+        let asked = |event: &Event| matches!(event, Event::Requested { .. });
+        let waits =
+            chosen.is_none() && result.as_ref().is_ok_and(|plan| plan.events.iter().any(asked));
         if nobody || waits {
             let fits = self.fits_somewhere(at, requester, ask, policy);
             self.expect(!fits, "I26", || format!("{ask:?} of {requester} fits: {result:?}"));
