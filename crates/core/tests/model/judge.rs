@@ -212,12 +212,13 @@ impl Model {
                 }
             }
             Command::Fill { after, floor } => {
+                let place = |s: &Story| (std::cmp::Reverse(s.priority), s.asked);
+                let of = |id: &ReservationId| self.stories.get(id).map(place);
                 let filled = match result.as_ref().map(|plan| &plan.reply) {
-                    Ok(Reply::Filled(place)) => Some((place.0, place.1)),
+                    Ok(Reply::Filled(found)) => of(&found.2),
                     _ => None,
                 };
-                let place = |s: &Story| (std::cmp::Reverse(s.priority), s.asked);
-                let after = after.map(|place| (place.0, place.1));
+                let after = after.and_then(|after| of(&after.2));
                 let passed = self.stories.iter().find(|(_, s)| {
                     s.stage == Stage::Waiting
                         && s.patience > at.time
