@@ -21,6 +21,7 @@ extern crate alloc;
 
 pub mod id;
 pub mod time;
+pub mod quantity;
 pub mod resources;
 pub mod advertisement;
 pub mod reservation;

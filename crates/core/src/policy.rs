@@ -111,6 +111,8 @@ pub struct Policy {
     pub activate_within: Span,
     /// A provider silent for so long is declared lost; none means never.
     pub lost_after: Option<Span>,
+    /// Nothing expires for so long after a start, so that holders can renew after an outage.
+    pub recovery_grace: Span,
     /// How long keys outlive their reservation, and tombstones stay.
     pub key_retention: Span,
     /// The first rule that matches decides; without a match it is allowed.
@@ -134,6 +136,7 @@ impl Default for Policy {
             waiting_max: 1000,
             activate_within: Span::from_secs(15 * 60),
             lost_after: None,
+            recovery_grace: Span::from_secs(60),
             key_retention: Span::from_secs(24 * 3600),
             lending: Vec::new(),
             allowance: Allowance::default(),

@@ -1,0 +1,153 @@
+//! Broker time: the last logged time plus elapsed monotonic time, never less than what was logged.
+//!
+//! The wall clock is asked once, at the start, to learn how long nobody was running. If it is far
+//! ahead of the log, either the broker was down for long or the clock is wrong: we cannot tell, so
+//! nothing expires until an operator confirms it. A wall clock that is behind is not believed at
+//! all. While the process runs, steps and slews of the wall clock have no effect.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use sublet_core::time::{Span, Time};
+
+/// A wall clock further ahead of the log than this needs an operator's word.
+pub const FAR_AHEAD: Span = Span::from_secs(24 * 3600);
+
+/// What the machine's two clocks show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// What people's clocks show; may be wrong and may jump.
+    pub wall: Time,
+    /// Time since some moment; only grows.
+    pub monotonic: Duration,
+}
+
+/// The machine's clocks. The only place that asks them.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    started: Instant,
+}
+
+impl Machine {
+    /// Monotonic time begins here.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the clocks")]
+    pub fn new() -> Self {
+        Self { started: Instant::now() }
+    }
+
+    /// What the clocks show now.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the clocks")]
+    pub fn read(&self) -> Reading {
+        // A wall clock before 1970 is as good as none.
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let wall = Time::from_millis(u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
+        Reading { wall, monotonic: self.started.elapsed() }
+    }
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Broker time.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    base: Time,
+    since: Duration,
+    suspended: bool,
+}
+
+impl Clock {
+    /// Starts where the log ends.
+    pub fn start(logged: Time, at: Reading) -> Self {
+        let fresh = logged == Time::default();
+        let suspended = !fresh && at.wall.since(logged) > FAR_AHEAD;
+        let base = if suspended { logged } else { at.wall.max(logged) };
+        Self { base, since: at.monotonic, suspended }
+    }
+
+    /// The time now.
+    pub fn now(&self, at: Reading) -> Time {
+        let elapsed = at.monotonic.saturating_sub(self.since).as_millis();
+        let elapsed = Span::from_millis(u64::try_from(elapsed).unwrap_or(u64::MAX));
+        self.base.checked_add(elapsed).unwrap_or(Time::from_millis(u64::MAX))
+    }
+
+    /// Another broker logged this time: ours is not less from now on.
+    pub fn saw(&mut self, logged: Time, at: Reading) {
+        if logged > self.now(at) {
+            (self.base, self.since) = (logged, at.monotonic);
+        }
+    }
+
+    /// Does nothing expire because the wall clock is far ahead?
+    pub fn is_suspended(&self) -> bool {
+        self.suspended
+    }
+
+    /// An operator says that the wall clock is right.
+    pub fn confirm(&mut self, at: Reading) {
+        if self.suspended {
+            *self = Self { base: at.wall.max(self.now(at)), since: at.monotonic, suspended: false };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(wall_s: u64, monotonic_s: u64) -> Reading {
+        let wall = Time::from_millis(wall_s * 1000);
+        Reading { wall, monotonic: Duration::from_secs(monotonic_s) }
+    }
+
+    fn seconds(clock: &Clock, reading: Reading) -> u64 {
+        clock.now(reading).as_millis() / 1000
+    }
+
+    #[test]
+    fn time_goes_on_with_the_monotonic_clock_whatever_the_wall_clock_does() {
+        let clock = Clock::start(Time::from_millis(900_000), at(1000, 5));
+        assert_eq!(seconds(&clock, at(1000, 5)), 1000);
+        assert_eq!(seconds(&clock, at(9_999_999, 6)), 1001);
+        assert_eq!(seconds(&clock, at(0, 7)), 1002);
+    }
+
+    #[test]
+    fn a_wall_clock_behind_the_log_is_not_believed() {
+        let clock = Clock::start(Time::from_millis(5_000_000), at(1000, 0));
+        assert_eq!(seconds(&clock, at(1000, 1)), 5001);
+        assert!(!clock.is_suspended());
+    }
+
+    #[test]
+    fn a_wall_clock_far_ahead_suspends_until_it_is_confirmed() {
+        let day = 24 * 3600;
+        let mut clock = Clock::start(Time::from_millis(1_000_000), at(1001 + day, 0));
+        assert!(clock.is_suspended());
+        assert_eq!(seconds(&clock, at(0, 10)), 1010);
+        clock.confirm(at(2000 + day, 20));
+        assert!(!clock.is_suspended());
+        assert_eq!(seconds(&clock, at(0, 21)), 2001 + day);
+        let fine = Clock::start(Time::from_millis(1_000_000), at(1000 + day, 0));
+        assert!(!fine.is_suspended());
+    }
+
+    #[test]
+    fn the_first_start_of_all_believes_the_wall_clock() {
+        let clock = Clock::start(Time::default(), at(1_700_000_000, 3));
+        assert!(!clock.is_suspended());
+        assert_eq!(seconds(&clock, at(0, 3)), 1_700_000_000);
+    }
+
+    #[test]
+    fn what_another_broker_logged_is_never_undercut() {
+        let mut clock = Clock::start(Time::default(), at(100, 0));
+        clock.saw(Time::from_millis(500_000), at(100, 1));
+        assert_eq!(seconds(&clock, at(100, 2)), 501);
+        clock.saw(Time::from_millis(1000), at(100, 2));
+        assert_eq!(seconds(&clock, at(100, 2)), 501);
+    }
+}

@@ -1,0 +1,119 @@
+//! From a batch to a durable record, as a plain function over the log.
+//!
+//! A lost answer is the hard case: the record may be there or not. The same record is offered
+//! again; if its place is taken, we look who took it, and when it was ourselves, all is well.
+
+use sublet_core::ledger::Stamp;
+use sublet_log::{AppendError, Cause, Head, Log, ReadError, Record, Writer, record};
+
+use super::Batch;
+
+/// How many of others' records are read at once.
+const READ_LIMIT: usize = 1024;
+
+/// What became of a batch.
+#[derive(Debug)]
+pub enum Commit {
+    /// It is durable, and so is everything before it; others' records may follow it already.
+    Done {
+        /// What others wrote after it.
+        then: Vec<Record>,
+    },
+    /// Others wrote these in its place.
+    Overtaken(Vec<Record>),
+    /// Not known yet: call [`Committer::retry`] soon.
+    Unknown(Cause),
+    /// The log cannot be written by this process any more.
+    Dead(Dead),
+}
+
+/// Why nothing is acknowledged any more.
+#[derive(Debug, thiserror::Error)]
+pub enum Dead {
+    /// The log says so.
+    #[error("the log failed")]
+    Log(#[from] AppendError),
+    /// What others wrote cannot be read.
+    #[error("the log cannot be read")]
+    Read(#[from] ReadError),
+    /// The batch is not one that a record can hold.
+    #[error("the batch cannot be written")]
+    Seal(#[from] record::Error),
+}
+
+/// Who appends, and after what.
+#[derive(Debug)]
+pub struct Committer {
+    writer: Writer,
+    head: Head,
+    offered: Option<Record>,
+}
+
+impl Committer {
+    /// A committer that goes on after `head`.
+    pub fn new(writer: Writer, head: Head) -> Self {
+        Self { writer, head, offered: None }
+    }
+
+    /// The last record that is known.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// Offers a batch to the log.
+    pub fn commit(&mut self, log: &dyn Log, batch: Batch) -> Commit {
+        let Stamp { revision, time } = batch.stamp;
+        if revision != self.head.revision.next() {
+            // We have read on since it was planned: it was planned on what is no longer true.
+            return Commit::Overtaken(vec![]);
+        }
+        match Record::seal(&self.head, self.writer, time, batch.body) {
+            Ok(record) => {
+                self.offered = Some(record);
+                self.retry(log)
+            }
+            Err(error) => Commit::Dead(error.into()),
+        }
+    }
+
+    /// Offers the same record again.
+    pub fn retry(&mut self, log: &dyn Log) -> Commit {
+        let Some(record) = self.offered.clone() else { return Commit::Overtaken(vec![]) };
+        match log.append(&record) {
+            Ok(()) => {
+                self.head = record.head();
+                self.offered = None;
+                Commit::Done { then: vec![] }
+            }
+            Err(AppendError::Unknown(cause)) => Commit::Unknown(cause),
+            Err(AppendError::Taken { .. }) => self.look(log, &record),
+            Err(error @ (AppendError::Refused(_) | AppendError::Fatal(_))) => {
+                Commit::Dead(error.into())
+            }
+        }
+    }
+
+    /// What others wrote since; nothing when nobody did.
+    pub fn catch_up(&mut self, log: &dyn Log) -> Result<Vec<Record>, ReadError> {
+        let records = log.read(self.head.revision.next(), READ_LIMIT)?;
+        if let Some(last) = records.last() {
+            self.head = last.head();
+        }
+        Ok(records)
+    }
+
+    /// The place is taken: by whom?
+    fn look(&mut self, log: &dyn Log, record: &Record) -> Commit {
+        let mut records = match self.catch_up(log) {
+            Ok(records) => records,
+            Err(ReadError::Unavailable(cause)) => return Commit::Unknown(cause),
+            Err(error) => return Commit::Dead(error.into()),
+        };
+        self.offered = None;
+        if records.first() == Some(record) {
+            Commit::Done { then: records.split_off(1) }
+        } else {
+            Commit::Overtaken(records)
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The engine as a plain value: commands in, a batch and answers out; no thread, no clock, no disk.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sublet_core::books::{Books, Reversal};
+use sublet_core::event::Event;
+use sublet_core::invariants;
+use sublet_core::ledger::{self, Stamp};
+use sublet_core::plan::{self, Command, Reply};
+use sublet_core::policy::Policy;
+use sublet_core::time::Time;
+use sublet_log::{Body, Record};
+
+use super::work::{Answer, Deliver, Failure, Settled, Submitted, Work};
+
+/// A batch is closed when it has this many bytes: one more plan of the largest kind still fits the
+/// limit of a record.
+const BATCH_BYTES: usize = Record::BYTES_MAX / 2;
+
+/// The books and the log contradict each other: a bug, ours or another broker's. Nothing more may
+/// be acknowledged.
+#[derive(Debug, thiserror::Error)]
+pub enum Contradiction {
+    /// An event that the ledger refuses.
+    #[error("the ledger refuses what was planned or logged")]
+    Ledger(#[from] ledger::Error),
+    /// A grant that its own basis does not justify.
+    #[error("planned against the rules: {}: {}", .0.rule, .0.found)]
+    Unjustified(invariants::Violation),
+    /// An event that cannot be written.
+    #[error("a planned event cannot be encoded")]
+    Encode(#[from] sublet_log::record::Error),
+}
+
+/// Events that become durable together.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Its place and time.
+    pub stamp: Stamp,
+    /// The events, encoded.
+    pub body: Body,
+}
+
+/// Work that was planned and waits for its batch to be durable.
+struct Planned<T> {
+    submitted: Submitted<T>,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    Answer(Box<Answer>),
+    Seen(Deliver),
+}
+
+/// A batch in the making, or on its way to the disk.
+struct Flight<T> {
+    stamp: Stamp,
+    body: Body,
+    reversals: Vec<Reversal>,
+    planned: Vec<Planned<T>>,
+}
+
+/// The single owner of the books.
+pub struct Engine<T> {
+    books: Books,
+    policy: Arc<Policy>,
+    backlog: VecDeque<Submitted<T>>,
+    open: Option<Flight<T>>,
+    writing: Option<Flight<T>>,
+    /// Something may have become free since waiting requests were last tried.
+    freed: bool,
+}
+
+impl<T> Engine<T> {
+    /// An engine on what the log said, and what is remembered of the market.
+    pub fn new(books: Books, policy: Arc<Policy>) -> Self {
+        let (backlog, open, writing) = (VecDeque::new(), None, None);
+        Self { books, policy, backlog, open, writing, freed: true }
+    }
+
+    /// The books, ahead of the disk: what is shown to anybody goes through [`Work::Look`].
+    pub fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// Replaces the policy; what waits is tried under the new one.
+    pub fn set_policy(&mut self, policy: Arc<Policy>) {
+        self.policy = policy;
+        self.freed = true;
+    }
+
+    /// Is everything that was taken in answered?
+    pub fn is_done(&self) -> bool {
+        self.backlog.is_empty() && self.open.is_none() && self.writing.is_none()
+    }
+
+    /// Takes new work, and plans as much as one batch holds.
+    pub fn step(
+        &mut self,
+        work: impl IntoIterator<Item = Submitted<T>>,
+        now: Time,
+    ) -> Result<(), Contradiction> {
+        self.backlog.extend(work);
+        self.sort_backlog();
+        while !self.open_is_full() {
+            let Some(submitted) = self.backlog.pop_front() else { break };
+            if let Some(priority) = self.priority(&submitted.work) {
+                self.fill(Some(priority), now)?;
+            }
+            let outcome = self.plan(&submitted.work, now)?;
+            self.open(now).planned.push(Planned { submitted, outcome });
+        }
+        self.fill(None, now)
+    }
+
+    /// Does what time has made due.
+    pub fn sweep(&mut self, now: Time) -> Result<(), Contradiction> {
+        while !self.open_is_full() {
+            let plan = plan::plan(&self.books, &Command::Sweep, &self.policy, self.stamp(now));
+            let Ok(plan) = plan else { break };
+            self.accept(plan.events, now)?;
+            if plan.reply != (Reply::Swept { more: true }) {
+                break;
+            }
+        }
+        self.fill(None, now)
+    }
+
+    /// Requests wait behind everything that gives capacity back or keeps it alive; among
+    /// themselves they go by priority, then by arrival.
+    fn sort_backlog(&mut self) {
+        let policy = Arc::clone(&self.policy);
+        let rank =
+            |submitted: &Submitted<T>| effective_priority(&policy, &submitted.work).map(Reverse);
+        self.backlog.make_contiguous().sort_by_key(rank);
+    }
+
+    fn priority(&self, work: &Work) -> Option<i32> {
+        effective_priority(&self.policy, work)
+    }
+
+    /// Grants what waits and fits, down to a priority: before a new request of that priority is
+    /// planned, because who waits came first.
+    fn fill(&mut self, floor: Option<i32>, now: Time) -> Result<(), Contradiction> {
+        let mut after = None;
+        while self.freed && !self.open_is_full() {
+            let command = Command::Fill { after, floor };
+            let plan = plan::plan(&self.books, &command, &self.policy, self.stamp(now));
+            let Ok(plan) = plan else { break };
+            if let Reply::Filled(place) = plan.reply {
+                after = Some(place);
+                self.accept(plan.events, now)?;
+            } else {
+                // Only a pass over all of them shows that nothing more can be granted.
+                self.freed = floor.is_some();
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, work: &Work, now: Time) -> Result<Outcome, Contradiction> {
+        let command = match work {
+            Work::Look(look) => return Ok(Outcome::Seen(look(&self.books, now))),
+            Work::Command(command) => command,
+        };
+        if let Command::Advertise(advertisement) = command {
+            let silence = self.policy.silence;
+            self.freed |= self.books.hear(advertisement.as_ref().clone(), now, &silence);
+        }
+        let answer = match plan::plan(&self.books, command, &self.policy, self.stamp(now)) {
+            Err(refusal) => Err(Failure::Refused(refusal)),
+            Ok(plan) => {
+                self.accept(plan.events, now)?;
+                Ok(self.settle(plan.reply))
+            }
+        };
+        Ok(Outcome::Answer(Box::new(answer)))
+    }
+
+    fn settle(&self, reply: Reply) -> Settled {
+        let ledger = self.books.ledger();
+        let reservation = match &reply {
+            Reply::Reservation { id, .. } => ledger.reservation(*id).cloned().map(Box::new),
+            _ => None,
+        };
+        Settled { revision: ledger.stamp().revision, reply, reservation }
+    }
+
+    /// Applies planned events and puts them into the open batch.
+    fn accept(&mut self, events: Vec<Event>, now: Time) -> Result<(), Contradiction> {
+        for event in events {
+            let stamp = self.open(now).stamp;
+            // The last check before a promise: the same rule that every audit applies later.
+            if let Some(violation) = invariants::judge(self.books.ledger(), stamp, &event) {
+                return Err(Contradiction::Unjustified(violation));
+            }
+            self.freed |= frees(&event);
+            let reversal = self.books.apply(stamp, &event)?;
+            let open = self.open(now);
+            open.reversals.push(reversal);
+            open.body.push(event)?;
+        }
+        Ok(())
+    }
+
+    fn open_is_full(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.body.size() >= BATCH_BYTES)
+    }
+
+    /// Where the open batch will stand, and its time: one for all that is planned in it.
+    fn stamp(&self, now: Time) -> Stamp {
+        let last = self.books.ledger().stamp();
+        let committed = || Stamp { revision: last.revision.next(), time: last.time.max(now) };
+        self.open.as_ref().map_or_else(committed, |open| open.stamp)
+    }
+
+    fn open(&mut self, now: Time) -> &mut Flight<T> {
+        let stamp = self.stamp(now);
+        let empty = || Flight { stamp, body: Body::default(), reversals: vec![], planned: vec![] };
+        self.open.get_or_insert_with(empty)
+    }
+}
+
+/// What follows from the log.
+impl<T> Engine<T> {
+    /// Closes the open batch, if none is being written: hands out what is to be written, and
+    /// answers that depend on nothing unwritten.
+    pub fn close(&mut self) -> (Option<Batch>, Vec<(T, Answer)>) {
+        if self.writing.is_some() {
+            return (None, vec![]);
+        }
+        let Some(flight) = self.open.take() else { return (None, vec![]) };
+        if flight.body.events().is_empty() {
+            return (None, deliver(flight));
+        }
+        let batch = Batch { stamp: flight.stamp, body: flight.body.clone() };
+        self.writing = Some(flight);
+        (Some(batch), vec![])
+    }
+
+    /// The batch that was being written is durable.
+    pub fn committed(&mut self) -> Vec<(T, Answer)> {
+        self.writing.take().map_or_else(Vec::new, deliver)
+    }
+
+    /// Others' records stand where ours were to be: takes back what was planned, applies theirs,
+    /// and puts the work back to be planned again, in its order.
+    pub fn overtaken(&mut self, records: &[Record]) -> Result<(), Contradiction> {
+        let flights = [self.open.take(), self.writing.take()];
+        for flight in flights.into_iter().flatten() {
+            for reversal in flight.reversals.into_iter().rev() {
+                self.books.revert(reversal)?;
+            }
+            for planned in flight.planned.into_iter().rev() {
+                self.backlog.push_front(planned.submitted);
+            }
+        }
+        for record in records {
+            let stamp = record.head().stamp();
+            for event in record.events() {
+                self.books.apply(stamp, event)?;
+            }
+            self.books.advance(stamp)?;
+        }
+        self.freed = true;
+        Ok(())
+    }
+
+    /// The log cannot be written any more: nobody is told a result, and who may have one is told
+    /// that it is not known.
+    pub fn halt(&mut self) -> Vec<(T, Answer)> {
+        let writing = self.writing.take().map(|flight| (flight.planned, Failure::Unknown));
+        let open = self.open.take().map(|flight| (flight.planned, Failure::Unavailable));
+        let mut answers = Vec::new();
+        for (planned, failure) in writing.into_iter().chain(open) {
+            let tell = |p: Planned<T>| (p.submitted.ticket, Err(failure.clone()));
+            answers.extend(planned.into_iter().map(tell));
+        }
+        let tell = |submitted: Submitted<T>| (submitted.ticket, Err(Failure::Unavailable));
+        answers.extend(self.backlog.drain(..).map(tell));
+        answers
+    }
+}
+
+/// The priority of a request for capacity; everything else goes before it.
+fn effective_priority(policy: &Policy, work: &Work) -> Option<i32> {
+    match work {
+        Work::Command(Command::Reserve { requester, ask, .. }) => {
+            Some(ask.priority.min(policy.allowance(requester).priority_max))
+        }
+        _ => None,
+    }
+}
+
+/// May something that waits fit after this?
+fn frees(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Acknowledged { .. }
+            | Event::Ended { .. }
+            | Event::Uncordoned { .. }
+            | Event::Capped { .. }
+            | Event::Returned { .. }
+            | Event::Reconciled { .. }
+            | Event::Reinstated { .. }
+    )
+}
+
+fn deliver<T>(flight: Flight<T>) -> Vec<(T, Answer)> {
+    let mut answers = Vec::with_capacity(flight.planned.len());
+    for planned in flight.planned {
+        match planned.outcome {
+            Outcome::Answer(answer) => answers.push((planned.submitted.ticket, *answer)),
+            Outcome::Seen(deliver) => deliver(),
+        }
+    }
+    answers
+}

@@ -1,0 +1,299 @@
+//! The default home: one `SQLite` file in a folder of its own, for one process at a time.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `sublet.db`, `sublet.db-wal` | the records, the newest snapshot, and `SQLite`'s journal of both |
+//! | `sublet.db-shm` | `SQLite`'s scratch; made anew at every start |
+//! | `head` | the last acknowledged position, noted after each commit |
+//! | `lock` | held by the process that uses the folder |
+//! | `notes/` | soft notes |
+//!
+//! **Appended means fsynced**: the journal is synced before `append` returns. After any write or
+//! sync that failed, the kernel may have dropped what it could not write and would call the next
+//! sync a success; so the handle acknowledges nothing more until the folder is opened again and
+//! everything in it was read back.
+//!
+//! **Why `head`.** `SQLite` ends its journal at the first frame that does not check out, silently:
+//! one flipped bit there would shorten the log. The head is noted beside it, so a log that comes
+//! back shorter than what was acknowledged is refused. The note is not synced with each commit: a
+//! killed process loses nothing of it, but a power loss may take it back to what was synced last
+//! (at the first append of a process, and at each checkpoint). From that older position on, and
+//! only after a power loss, a damaged end of the journal cannot be told from one that was never
+//! written. Everything before it is still guarded by the chain of checksums.
+//!
+//! **Opening writes nothing** until everything was verified. A store that is refused is left as it
+//! was found, byte for byte, so that it can be looked at, copied and restored.
+
+mod error;
+mod lock;
+mod note;
+mod head;
+mod schema;
+mod create;
+mod verify;
+mod query;
+mod writer;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use sublet_core::id::Revision;
+use sublet_core::time::Time;
+
+pub use error::Error;
+
+pub(crate) use create::Contents;
+
+use crate::record::Envelope;
+use crate::{
+    Admission, AppendError, Head, Log, ReadError, Record, Snapshot, StoreError, check_note,
+};
+use lock::Lock;
+use writer::Writer;
+
+/// The database.
+const DATABASE: &str = "sublet.db";
+/// `SQLite`'s journal of it.
+const JOURNAL: &str = "sublet.db-wal";
+/// `SQLite`'s scratch beside it.
+const SCRATCH: &str = "sublet.db-shm";
+
+/// How much of a snapshot is written in one commit: appends pass in between.
+const PART_BYTES: usize = 256 * 1024;
+/// How many records are dropped in one commit, for the same reason.
+const COMPACT_BATCH: u64 = 256;
+
+/// A handle on the log in one folder.
+pub struct Embedded {
+    folder: PathBuf,
+    writer: Mutex<Writer>,
+    reader: Mutex<Connection>,
+    position: Mutex<Position>,
+    appended: Condvar,
+    /// One snapshot or compaction at a time; never held together with an append.
+    upkeep: Mutex<()>,
+    /// Last, so that it is let go when everything else is closed.
+    _lock: Lock,
+}
+
+/// What is kept, as it was acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct Position {
+    /// The record before the first one that is kept.
+    floor: Head,
+    /// The last one.
+    head: Head,
+}
+
+impl Embedded {
+    /// Opens the log in `folder`, and makes an empty one where there is none.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        std::fs::create_dir_all(folder).map_err(|e| Error::io("create the folder", folder, e))?;
+        let lock = Lock::take(folder)?;
+        if create::is_fresh(folder)? {
+            create::create(folder, Contents::default())?;
+        }
+        Self::start(folder, lock, true)
+    }
+
+    /// Opens the log in `folder` only to look at it: appends are refused.
+    pub fn open_read_only(folder: &Path) -> Result<Self, Error> {
+        let lock = Lock::take(folder)?;
+        Self::start(folder, lock, false)
+    }
+
+    /// Makes a log with these contents in `folder`, which must be empty.
+    pub(crate) fn create_with(folder: &Path, contents: Contents<'_>) -> Result<(), Error> {
+        std::fs::create_dir_all(folder).map_err(|e| Error::io("create the folder", folder, e))?;
+        create::check_empty(folder)?;
+        let _lock = Lock::take(folder)?;
+        create::create(folder, contents)
+    }
+
+    fn start(folder: &Path, lock: Lock, writable: bool) -> Result<Self, Error> {
+        let position = verify::verify(folder)?;
+        let writer = if writable {
+            Writer::open(folder)?
+        } else {
+            Writer::closed("the log was opened only to be read")
+        };
+        Ok(Self {
+            folder: folder.into(),
+            writer: Mutex::new(writer),
+            reader: Mutex::new(schema::open_for_reading(folder)?),
+            position: Mutex::new(position),
+            appended: Condvar::new(),
+            upkeep: Mutex::new(()),
+            _lock: lock,
+        })
+    }
+
+    /// The folder it lives in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A writer that panicked has latched itself, so its lock is taken as it is.
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Connection> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn position(&self) -> MutexGuard<'_, Position> {
+        self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, change: impl FnOnce(&mut Position)) {
+        change(&mut self.position());
+        self.appended.notify_all();
+    }
+
+    /// What stands at `revision`, if it is still kept.
+    fn head_at(&self, revision: Revision) -> Result<Option<Head>, ReadError> {
+        let floor = self.position().floor;
+        if revision == floor.revision {
+            return Ok(Some(floor));
+        }
+        let envelope: Option<Envelope> = query::envelope(&self.reader(), revision)?;
+        Ok(envelope.map(|envelope| envelope.head()))
+    }
+
+    /// Drops what is left of older and unfinished snapshots, a commit for each part.
+    fn drop_parts_before(&self, first: i64) -> Result<(), StoreError> {
+        loop {
+            // The reader is let go before the writer is taken: an append takes them the other way
+            // round.
+            let part = query::part_before(&self.reader(), first).map_err(unavailable)?;
+            let Some(part) = part else { return Ok(()) };
+            self.writer().drop_part(part).map_err(StoreError::Fatal)?;
+        }
+    }
+
+    fn drop_records(&self, last: Head) -> Result<(), StoreError> {
+        let mut floor = self.position().floor.revision.0;
+        while floor < last.revision.0 {
+            floor = floor.saturating_add(COMPACT_BATCH).min(last.revision.0);
+            let gone = self.head_at(Revision(floor)).map_err(unavailable)?;
+            let Some(gone) = gone else { return Ok(()) };
+            // Readers turn away from what is about to go before it goes.
+            self.publish(|position| position.floor = gone);
+            self.writer().drop_up_to(gone).map_err(StoreError::Fatal)?;
+        }
+        Ok(())
+    }
+}
+
+impl Log for Embedded {
+    fn append(&self, record: &Record) -> Result<(), AppendError> {
+        let mut writer = self.writer();
+        writer.check().map_err(AppendError::Fatal)?;
+        let head = self.position().head;
+        if head.admit(record)? == Admission::Behind {
+            let kept = self.head_at(record.revision());
+            return match kept.map_err(|e| AppendError::Unknown(e.into()))? {
+                Some(kept) if kept == record.head() => Ok(()),
+                _ => Err(AppendError::Taken { head }),
+            };
+        }
+        writer.append(record).map_err(AppendError::Fatal)?;
+        self.publish(|position| position.head = record.head());
+        Ok(())
+    }
+
+    fn head(&self) -> Result<Head, ReadError> {
+        Ok(self.position().head)
+    }
+
+    fn read(&self, from: Revision, limit: usize) -> Result<Vec<Record>, ReadError> {
+        let from = from.max(Revision(1));
+        let Position { floor, head } = *self.position();
+        if from <= floor.revision {
+            let oldest = floor.revision.next();
+            return Err(ReadError::Compacted { oldest });
+        }
+        if from > head.revision || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let records = query::records(&self.reader(), from..=head.revision, limit)?;
+        if records.first().is_some_and(|r| r.revision() == from) {
+            return Ok(records);
+        }
+        let oldest = self.position().floor.revision.next();
+        if oldest > from {
+            return Err(ReadError::Compacted { oldest });
+        }
+        Err(ReadError::corrupt(format!("revision {from}"), "it is missing"))
+    }
+
+    fn follow(
+        &self,
+        from: Revision,
+        limit: usize,
+        patience: Duration,
+    ) -> Result<Vec<Record>, ReadError> {
+        let nothing_yet = |position: &mut Position| position.head.revision < from;
+        let waited = self.appended.wait_timeout_while(self.position(), patience, nothing_yet);
+        drop(waited);
+        self.read(from, limit)
+    }
+
+    fn snapshot(&self) -> Result<Option<Snapshot>, ReadError> {
+        query::snapshot(&mut self.reader())
+    }
+
+    fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        let _upkeep = self.upkeep.lock();
+        let newest = query::snapshot_mark(&self.reader()).map_err(unavailable)?;
+        if newest.is_some_and(|mark| mark.revision >= snapshot.revision()) {
+            return Ok(());
+        }
+        let stands_on = self.head_at(snapshot.revision()).map_err(unavailable)?;
+        if stands_on != Some(snapshot.head()) {
+            return Err(StoreError::ForeignSnapshot(snapshot.revision()));
+        }
+        let first = query::next_part(&self.reader()).map_err(unavailable)?;
+        let mut last = first;
+        for (part, bytes) in (first..).zip(snapshot.text().as_bytes().chunks(PART_BYTES)) {
+            self.writer().put_part(part, bytes).map_err(StoreError::Fatal)?;
+            last = part;
+        }
+        let mark = schema::SnapshotMark { revision: snapshot.revision(), first, last };
+        self.writer().mark_snapshot(mark).map_err(StoreError::Fatal)?;
+        self.drop_parts_before(first)
+    }
+
+    fn compact(&self, before: Time) -> Result<(), StoreError> {
+        let _upkeep = self.upkeep.lock();
+        let mark = query::snapshot_mark(&self.reader()).map_err(unavailable)?;
+        let Some(mark) = mark else { return Ok(()) };
+        let first = self.position().floor.revision.next();
+        let covered = first..=mark.revision;
+        let last = query::last_before(&self.reader(), covered, before).map_err(unavailable)?;
+        last.map_or(Ok(()), |last| self.drop_records(last.head()))
+    }
+
+    fn note(&self, name: &str) -> Result<Option<Vec<u8>>, ReadError> {
+        Ok(note::read(&self.folder, name))
+    }
+
+    fn put_note(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        check_note(name, bytes)?;
+        note::write(&self.folder, name, bytes).map_err(|e| StoreError::Unavailable(e.into()))
+    }
+}
+
+fn unavailable(error: ReadError) -> StoreError {
+    StoreError::Unavailable(error.into())
+}
+
+impl fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Embedded({})", self.folder.display())
+    }
+}

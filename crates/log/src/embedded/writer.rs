@@ -1,0 +1,138 @@
+//! The one connection that writes, and the latch that ends its right to acknowledge.
+
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+
+use super::Error;
+use super::head::{HeadFile, position_text};
+use super::query::row_number;
+use super::schema::{self, MARK_FLOOR, MARK_SNAPSHOT, SnapshotMark};
+use crate::{Cause, Head, Record};
+
+/// The journal is copied into the database when about this much was written to it: often enough to
+/// keep it small, rarely enough that its cost disappears among the commits.
+const CHECKPOINT_BYTES: usize = 16 * 1024 * 1024;
+/// What a commit writes beyond its data: about two pages.
+const COMMIT_OVERHEAD_BYTES: usize = 8 * 1024;
+
+/// The connection, while it may be used.
+pub(super) struct Writer {
+    state: Result<Open, String>,
+}
+
+struct Open {
+    connection: Connection,
+    head: HeadFile,
+    /// Written since the last checkpoint.
+    journal_bytes: usize,
+    /// Whether the noted head was synced since the store was opened.
+    head_synced: bool,
+}
+
+impl Writer {
+    pub(super) fn open(folder: &Path) -> Result<Self, Error> {
+        let state = Open {
+            connection: schema::open_for_writing(folder)?,
+            head: HeadFile::open(folder)?,
+            journal_bytes: 0,
+            head_synced: false,
+        };
+        Ok(Self { state: Ok(state) })
+    }
+
+    pub(super) fn closed(why: &str) -> Self {
+        Self { state: Err(why.into()) }
+    }
+
+    /// Refuses when nothing may be acknowledged any more.
+    pub(super) fn check(&self) -> Result<(), Cause> {
+        self.state.as_ref().map(|_| ()).map_err(|why| why.clone().into())
+    }
+
+    /// Appends and notes the new head; both are done, or nothing is acknowledged any more.
+    pub(super) fn append(&mut self, record: &Record) -> Result<(), Cause> {
+        self.attempt(record.text().len(), |open| {
+            let insert = "INSERT INTO records (revision, text) VALUES (?1, ?2)";
+            let row = params![row_number(record.revision()), record.text()];
+            open.connection.prepare_cached(insert)?.execute(row)?;
+            open.head.write(record.head())?;
+            if !open.head_synced {
+                open.head.sync()?;
+                open.head_synced = true;
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn put_part(&mut self, part: i64, bytes: &[u8]) -> Result<(), Cause> {
+        self.attempt(bytes.len(), |open| {
+            let insert = "INSERT INTO parts (part, bytes) VALUES (?1, ?2)";
+            open.connection.prepare_cached(insert)?.execute(params![part, bytes])?;
+            Ok(())
+        })
+    }
+
+    pub(super) fn drop_part(&mut self, part: i64) -> Result<(), Cause> {
+        self.attempt(0, |open| {
+            let delete = "DELETE FROM parts WHERE part = ?1";
+            open.connection.prepare_cached(delete)?.execute([part])?;
+            Ok(())
+        })
+    }
+
+    pub(super) fn mark_snapshot(&mut self, mark: SnapshotMark) -> Result<(), Cause> {
+        self.attempt(0, |open| set_mark(&open.connection, MARK_SNAPSHOT, mark.text()))
+    }
+
+    /// Drops the records up to `floor`, and says so in the same commit.
+    pub(super) fn drop_up_to(&mut self, floor: Head) -> Result<(), Cause> {
+        self.attempt(0, |open| {
+            let transaction = open.connection.transaction()?;
+            let delete = "DELETE FROM records WHERE revision <= ?1";
+            transaction.execute(delete, [row_number(floor.revision)])?;
+            set_mark(&transaction, MARK_FLOOR, position_text(floor))?;
+            Ok(transaction.commit()?)
+        })
+    }
+
+    /// Runs one commit. The writer is taken out while it runs, so whatever goes wrong, a panic
+    /// too, leaves it latched.
+    fn attempt(
+        &mut self,
+        bytes: usize,
+        commit: impl FnOnce(&mut Open) -> Result<(), Cause>,
+    ) -> Result<(), Cause> {
+        let unfinished = Err("an earlier write did not end".to_owned());
+        let mut open = std::mem::replace(&mut self.state, unfinished)?;
+        let done = open.checkpoint_if_due().and_then(|()| commit(&mut open));
+        if let Err(error) = done {
+            self.state = Err(format!("an earlier write failed: {error}"));
+            return Err(error);
+        }
+        open.journal_bytes += bytes + COMMIT_OVERHEAD_BYTES;
+        self.state = Ok(open);
+        Ok(())
+    }
+}
+
+impl Open {
+    /// Done before a commit and not after it, so that its failure never hides behind a success.
+    fn checkpoint_if_due(&mut self) -> Result<(), Cause> {
+        if self.journal_bytes < CHECKPOINT_BYTES {
+            return Ok(());
+        }
+        // A reader may hold it up; then it is done next time, and no harm is done.
+        let checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
+        self.connection.query_row(checkpoint, [], |_| Ok(()))?;
+        self.head.sync()?;
+        self.journal_bytes = 0;
+        Ok(())
+    }
+}
+
+fn set_mark(connection: &Connection, mark: i64, text: String) -> Result<(), Cause> {
+    let update = "UPDATE marks SET text = ?2 WHERE mark = ?1";
+    let changed = connection.prepare_cached(update)?.execute(params![mark, text])?;
+    if changed == 1 { Ok(()) } else { Err(format!("mark {mark} is missing").into()) }
+}

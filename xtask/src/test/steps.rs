@@ -1,0 +1,131 @@
+//! The steps of `cargo xtask test`, in their order.
+
+use anyhow::Result;
+
+use super::Tally;
+use crate::repo::Repo;
+use crate::sim::{self, Run};
+use crate::{fuzz, generated, process, tidy};
+
+/// One step.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    /// What it makes sure of, for the person who watches.
+    pub(crate) about: &'static str,
+    /// Whether it makes no sense when the code does not compile.
+    pub(crate) builds: bool,
+    pub(crate) run: fn(&Repo) -> Result<Tally>,
+}
+
+const fn reads(name: &'static str, about: &'static str, run: fn(&Repo) -> Result<Tally>) -> Step {
+    Step { name, about, builds: false, run }
+}
+
+const fn builds(name: &'static str, about: &'static str, run: fn(&Repo) -> Result<Tally>) -> Step {
+    Step { name, about, builds: true, run }
+}
+
+/// All of them.
+pub(crate) const STEPS: [Step; 10] = [
+    reads("format", "every file is as rustfmt writes it", format),
+    reads("clippy", "no warning, in any target", clippy),
+    reads("tidy", "stages, arrows, lengths, markers, names, links, licences", tidy),
+    builds("core", "the core compiles alone, without the standard library", core),
+    builds("docs", "the documentation has no warning", docs),
+    builds("tests", "unit, property, golden, conformance and documentation tests", tests),
+    builds("sim", "the simulator, on fixed seeds and on random ones", simulator),
+    builds("bugs", "the simulator catches every planted bug", bugs),
+    builds("fuzz", "every fuzz target, for a few seconds", fuzzing),
+    reads("generated", "generated files are up to date", up_to_date),
+];
+
+/// The target that has no standard library to fall back on.
+const BARE_TARGET: &str = "x86_64-unknown-none";
+
+/// The same history every time; with [`SIM_RANDOM`], a million operations.
+const SIM_FIXED: Run = Run { ops: 250_000, seed: 1, seeds: 3 };
+/// A new history every time; the seed is replaced.
+const SIM_RANDOM: Run = Run { ops: 125_000, seed: 0, seeds: 2 };
+
+const FUZZ_SECONDS: u64 = 3;
+
+/// Whether everything compiles, warnings or not.
+pub(crate) fn compiles(repo: &Repo) -> Result<bool> {
+    process::passes(
+        repo.root(),
+        process::cargo(["check", "--locked", "--workspace", "--all-targets"]),
+    )
+}
+
+fn format(repo: &Repo) -> Result<Tally> {
+    let mut passed = process::passes(repo.root(), process::cargo(["fmt", "--all", "--check"]))?;
+    if let Some(fuzz) = fuzz::folder(repo) {
+        passed &= process::passes(&fuzz, process::cargo(["fmt", "--check"]))?;
+    }
+    Ok(Tally::one(passed))
+}
+
+fn clippy(repo: &Repo) -> Result<Tally> {
+    let arguments = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    process::passes(repo.root(), process::cargo(arguments)).map(Tally::one)
+}
+
+fn tidy(repo: &Repo) -> Result<Tally> {
+    Ok(Tally::one(tidy::report(&tidy::violations(repo)?)))
+}
+
+fn core(repo: &Repo) -> Result<Tally> {
+    let mut command = process::cargo(["check", "--locked", "--package", "sublet-core"]);
+    if has_bare_target() {
+        println!("for {BARE_TARGET}, which has no standard library");
+        command.args(["--target", BARE_TARGET]);
+    } else {
+        println!(
+            "{BARE_TARGET} is not installed and rustup could not add it: for this machine, \
+             where a dependency may still use the standard library unseen"
+        );
+    }
+    process::passes(repo.root(), command).map(Tally::one)
+}
+
+/// Whether the bare target is there, after an attempt to add it; rustup does nothing when it is.
+fn has_bare_target() -> bool {
+    process::works("rustup".as_ref(), &["target", "add", BARE_TARGET])
+}
+
+fn docs(repo: &Repo) -> Result<Tally> {
+    let mut command = process::cargo(["doc", "--locked", "--no-deps", "--workspace"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    process::passes(repo.root(), command).map(Tally::one)
+}
+
+fn tests(repo: &Repo) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let command = process::cargo(["test", "--locked", "--workspace", "--no-fail-fast"]);
+    let passed = process::passes_seen(repo.root(), command, |line| tally.read(line))?;
+    Ok(tally.and_the_program(passed))
+}
+
+fn simulator(repo: &Repo) -> Result<Tally> {
+    let mut tally = Tally::default();
+    for run in [SIM_FIXED, Run { seed: sim::random_seed(), ..SIM_RANDOM }] {
+        tally += Tally::one(sim::simulate(repo, &run)?);
+    }
+    Ok(tally)
+}
+
+fn bugs(repo: &Repo) -> Result<Tally> {
+    sim::bugs(repo).map(Tally::one)
+}
+
+fn fuzzing(repo: &Repo) -> Result<Tally> {
+    let mut tally = Tally::default();
+    for passed in fuzz::every_target(repo, FUZZ_SECONDS)? {
+        tally += Tally::one(passed);
+    }
+    Ok(tally)
+}
+
+fn up_to_date(repo: &Repo) -> Result<Tally> {
+    Ok(Tally::one(tidy::report(&generated::stale(repo)?)))
+}

@@ -1,0 +1,125 @@
+//! The table at the end of `cargo xtask test`, and its last line.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::Tally;
+
+/// How a step ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It ran to its end; whether well is in the tally.
+    Ran(Tally),
+    /// It could not run at all.
+    Broke(anyhow::Error),
+    /// It was left out, because the code does not compile.
+    Skipped,
+}
+
+/// A step that is over.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) step: &'static str,
+    pub(crate) outcome: Outcome,
+    pub(crate) took: Duration,
+}
+
+/// All steps that are over.
+pub(crate) struct Summary(pub(crate) Vec<Row>);
+
+impl Row {
+    fn tally(&self) -> Tally {
+        match self.outcome {
+            Outcome::Ran(tally) => tally,
+            Outcome::Broke(_) => Tally::one(false),
+            Outcome::Skipped => Tally::default(),
+        }
+    }
+
+    /// Whether the step ran and found nothing wrong.
+    pub(crate) fn passed(&self) -> bool {
+        matches!(self.outcome, Outcome::Ran(Tally { failed: 0, .. }))
+    }
+
+    fn result(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Ran(Tally { failed: 0, .. }) => "ok",
+            Outcome::Ran(_) | Outcome::Broke(_) => "FAILED",
+            Outcome::Skipped => "skipped",
+        }
+    }
+
+    fn remark(&self) -> String {
+        match &self.outcome {
+            _ if self.passed() => String::new(),
+            Outcome::Skipped => "the code does not compile".to_owned(),
+            Outcome::Ran(_) => format!("cargo xtask test --only {}", self.step),
+            Outcome::Broke(error) => format!("cargo xtask test --only {} ({error:#})", self.step),
+        }
+    }
+}
+
+impl Summary {
+    /// Whether every step ran and found nothing wrong.
+    pub(crate) fn passed(&self) -> bool {
+        self.0.iter().all(Row::passed)
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<12}{:<8}{:>8}", "step", "result", "seconds")?;
+        let mut all = Tally::default();
+        let mut took = Duration::ZERO;
+        for row in &self.0 {
+            let line = format!(
+                "{:<12}{:<8}{:>8.1}   {}",
+                row.step,
+                row.result(),
+                row.took.as_secs_f64(),
+                row.remark()
+            );
+            writeln!(f, "{}", line.trim_end())?;
+            all += row.tally();
+            took += row.took;
+        }
+        writeln!(f, "{:<20}{:>8.1}\n", "total", took.as_secs_f64())?;
+        writeln!(f, "{} passed, {} failed", all.passed, all.failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(step: &'static str, outcome: Outcome) -> Row {
+        Row { step, outcome, took: Duration::from_millis(1_250) }
+    }
+
+    #[test]
+    fn the_table_says_how_to_run_what_failed_and_ends_with_the_counts() {
+        let summary = Summary(vec![
+            row("format", Outcome::Ran(Tally::one(true))),
+            row("clippy", Outcome::Broke(anyhow::anyhow!("no clippy"))),
+            row("docs", Outcome::Skipped),
+            row("tests", Outcome::Ran(Tally { passed: 40, failed: 2 })),
+        ]);
+        let expected = "\
+step        result   seconds
+format      ok           1.2
+clippy      FAILED       1.2   cargo xtask test --only clippy (no clippy)
+docs        skipped      1.2   the code does not compile
+tests       FAILED       1.2   cargo xtask test --only tests
+total                    5.0
+
+41 passed, 3 failed
+";
+        assert_eq!(summary.to_string(), expected);
+        assert!(!summary.passed());
+    }
+
+    #[test]
+    fn a_skipped_step_is_not_a_passed_one() {
+        assert!(!Summary(vec![row("docs", Outcome::Skipped)]).passed());
+    }
+}
