@@ -182,6 +182,11 @@ impl Ledger {
         self.keys.get(requester)?.get(key).copied()
     }
 
+    /// How many keys of a requester are remembered, tombstones included.
+    pub fn key_count(&self, requester: &ClusterId) -> usize {
+        self.keys.get(requester).map_or(0, BTreeMap::len)
+    }
+
     /// What a cluster lends and borrows; none when nothing.
     pub fn account(&self, cluster: &ClusterId) -> Option<&Account> {
         self.accounts.get(cluster)

@@ -136,6 +136,7 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
                 held: Limits([(Kind::Cpu, 6)].into()),
                 priority_max: 1,
                 reservations_max: 3,
+                ..Allowance::default()
             },
         )]
         .into(),
