@@ -63,7 +63,7 @@ impl Script {
         let name = event.reservation().map(|id| self.name(id)).unwrap_or_default();
         let holds = |id: &ReservationId| {
             let known = self.world.books.ledger().reservation(*id);
-            known.and_then(|r| r.holding()).map_or(String::new(), |g| format!(", {} held", g.held))
+            known.and_then(|r| r.holding()).map_or(String::new(), |g| format!("; {} held", g.held))
         };
         match event {
             // A grant in the same record says it better.
