@@ -212,12 +212,13 @@ impl Model {
                 }
             }
             Command::Fill { after, floor } => {
+                let place = |s: &Story| (std::cmp::Reverse(s.priority), s.asked);
+                let of = |id: &ReservationId| self.stories.get(id).map(place);
                 let filled = match result.as_ref().map(|plan| &plan.reply) {
-                    Ok(Reply::Filled(place)) => Some((place.0, place.1)),
+                    Ok(Reply::Filled(found)) => of(&found.2),
                     _ => None,
                 };
-                let place = |s: &Story| (std::cmp::Reverse(s.priority), s.asked);
-                let after = after.map(|place| (place.0, place.1));
+                let after = after.and_then(|after| of(&after.2));
                 let passed = self.stories.iter().find(|(_, s)| {
                     s.stage == Stage::Waiting
                         && s.patience > at.time
@@ -266,7 +267,9 @@ impl Model {
             _ => None,
         });
         let nobody = matches!(result, Err(Refusal::NobodyFits(_) | Refusal::OnlySuspects(_)));
-        let waits = result.is_ok() && chosen.is_none();
+        let asked = |event: &Event| matches!(event, Event::Requested { .. });
+        let waits =
+            chosen.is_none() && result.as_ref().is_ok_and(|plan| plan.events.iter().any(asked));
         if nobody || waits {
             let fits = self.fits_somewhere(at, requester, ask, policy);
             self.expect(!fits, "I26", || format!("{ask:?} of {requester} fits: {result:?}"));

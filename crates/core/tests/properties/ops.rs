@@ -1,11 +1,13 @@
 //! Random commands: small numbers, so that they meet each other often.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use proptest::sample::select;
 use sublet_core::advertisement::{Advertisement, Capabilities, GrantReport, Number};
-use sublet_core::event::Subject;
+use sublet_core::event::{Event, Subject};
 use sublet_core::id::{ClusterId, Generation, ReservationId};
-use sublet_core::plan::{Action, Command, Reply, Which};
+use sublet_core::plan::{Action, Command, Plan, Refusal, Reply, Which};
 use sublet_core::policy::{Allowance, Policy};
 use sublet_core::reservation::{Actor, Ask};
 use sublet_core::resources::{Kind, Limits, Resources};
@@ -39,6 +41,7 @@ pub(crate) enum Op {
     Backup,
     Restore,
     Restart,
+    Overtaken,
 }
 
 type Amounts = [u64; 4];
@@ -116,6 +119,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Backup),
         1 => Just(Op::Restore),
         1 => Just(Op::Restart),
+        1 => Just(Op::Overtaken),
     ]
 }
 
@@ -131,7 +135,7 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
             Allowance {
                 held: Limits([(Kind::Cpu, 6)].into()),
                 priority_max: 1,
-                reservations_max: 5,
+                reservations_max: 3,
                 ..Allowance::default()
             },
         )]
@@ -154,11 +158,20 @@ pub(crate) struct Player {
     backup: Option<Backup>,
     pub(crate) asked: u32,
     pub(crate) refused: u32,
+    /// What was seen to happen, so that a test can tell whether it looked at anything.
+    pub(crate) seen: BTreeSet<String>,
 }
 
 impl Player {
     pub(crate) fn new(policy: Policy) -> Self {
-        Self { world: World::new(policy), last: None, backup: None, asked: 0, refused: 0 }
+        Self {
+            world: World::new(policy),
+            last: None,
+            backup: None,
+            asked: 0,
+            refused: 0,
+            seen: <_>::default(),
+        }
     }
 
     pub(crate) fn play(&mut self, op: &Op) {
@@ -167,7 +180,8 @@ impl Player {
             Op::NewRecord => self.world.next_record(),
             Op::Advertise { who, has, own, used, agent } => {
                 let advertisement = self.advertisement(*who, *has, *own, *used, *agent);
-                self.world.hear(advertisement);
+                let plan = self.world.hear(advertisement);
+                self.note(&Ok(plan));
             }
             Op::OlderAdvertisement { who, has } => {
                 let mut late = self.advertisement(*who, *has, [0; 4], 0, Agent::Ours);
@@ -187,6 +201,10 @@ impl Player {
                 }
             }
             Op::Restart => self.world.restart(),
+            Op::Overtaken => {
+                self.world.overtaken();
+                self.last = None;
+            }
             _ => {
                 if let Some(command) = self.command(op) {
                     self.command_runs(command);
@@ -197,6 +215,7 @@ impl Player {
 
     fn command_runs(&mut self, command: Command) {
         let result = self.world.run(&command);
+        self.note(&result);
         if matches!(command, Command::Reserve { .. }) {
             self.asked += 1;
             self.refused += u32::from(result.is_err());
@@ -208,6 +227,34 @@ impl Player {
             assert_eq!(overdue, 0, "I7: a complete sweep leaves nothing that is due");
         }
         self.last = Some(command);
+    }
+
+    fn note(&mut self, result: &Result<Plan, Refusal>) {
+        let first = |debug: String| debug.split([' ', '(', '{']).next().unwrap().to_owned();
+        let mut see = |what: String| self.seen.insert(what);
+        match result {
+            Err(refusal) => {
+                see(first(format!("{refusal:?}")));
+            }
+            Ok(plan) => {
+                see(first(format!("{:?}", plan.reply)));
+                for event in &plan.events {
+                    see(first(format!("{event:?}")));
+                    if let Event::Ended { reason, confirmation, .. } = event {
+                        see(format!("{reason:?}"));
+                        see(format!("{confirmation:?}"));
+                    }
+                }
+            }
+        }
+        for cluster in CLUSTERS.map(cluster) {
+            if self.world.books.is_overcommitted(&cluster) {
+                see("Overcommitted".to_owned());
+            }
+            if !self.world.books.overlap(&cluster).ghosts.is_zero() {
+                see("Ghost".to_owned());
+            }
+        }
     }
 
     /// The same again holds nothing more and makes nothing new.
