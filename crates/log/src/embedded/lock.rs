@@ -30,12 +30,11 @@ impl Lock {
             }
             Err(TryLockError::Error(error)) => return Err(io("take the lock")(error)),
         }
-        // The number is only for the message that a second process prints.
+        // The number is only for the message that a second process prints: a full disk must not
+        // keep the log from being opened and read.
         let number = format!("{}\n", std::process::id());
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| file.write_all(number.as_bytes()))
-            .map_err(io("write the lock"))?;
+        drop(file.rewind().and_then(|()| file.write_all(number.as_bytes())));
+        drop(file.set_len(number.len() as u64));
         Ok(Self { _file: file })
     }
 }

@@ -64,6 +64,11 @@ fn check_format(connection: &Connection, folder: &Path) -> Result<(), Error> {
         let why = format!("application id {application:#x} is not that of a sublet log");
         return Err(Error::corrupt(path.display().to_string(), why));
     }
+    let journal: String = schema::pragma(connection, "journal_mode").map_err(sqlite)?;
+    if journal != "wal" {
+        let why = format!("its journal is {journal}, not wal");
+        return Err(Error::corrupt(path.display().to_string(), why));
+    }
     let format = read("user_version").map_err(sqlite)?;
     if format == schema::FORMAT {
         return Ok(());
