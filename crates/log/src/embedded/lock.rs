@@ -10,7 +10,15 @@ pub(super) const LOCK: &str = "lock";
 
 /// Held as long as the folder is used.
 pub(super) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    /// Closing alone would leave the lock to a child process that is just being started and still
+    /// shares the open file.
+    fn drop(&mut self) {
+        drop(self.file.unlock());
+    }
 }
 
 impl Lock {
@@ -35,7 +43,7 @@ impl Lock {
         let number = format!("{}\n", std::process::id());
         drop(file.rewind().and_then(|()| file.write_all(number.as_bytes())));
         drop(file.set_len(number.len() as u64));
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 }
 

@@ -1,5 +1,7 @@
 //! The one connection that writes, and the latch that ends its right to acknowledge.
 
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
@@ -7,7 +9,7 @@ use rusqlite::{Connection, params};
 use super::head::{HeadFile, position_text};
 use super::query::row_number;
 use super::schema::{self, MARK_FLOOR, MARK_SNAPSHOT, SnapshotMark};
-use super::{Error, Options};
+use super::{Error, JOURNAL, Options};
 use crate::{Cause, Head, Record};
 
 /// What a commit writes beyond its data: about two pages.
@@ -30,6 +32,7 @@ struct Open {
 
 impl Writer {
     pub(super) fn open(folder: &Path, options: Options) -> Result<Self, Error> {
+        make_journal_durable(folder).map_err(|e| Error::io("sync", folder, e))?;
         let state = Open {
             connection: schema::open_for_writing(folder)?,
             head: HeadFile::open(folder)?,
@@ -113,6 +116,13 @@ impl Writer {
         self.state = Ok(open);
         Ok(())
     }
+}
+
+/// Makes sure that the journal's name outlives a power loss before anything relies on it:
+/// `SQLite` syncs the folder too, but goes on when that fails.
+fn make_journal_durable(folder: &Path) -> io::Result<()> {
+    OpenOptions::new().create(true).append(true).open(folder.join(JOURNAL))?.sync_all()?;
+    File::open(folder)?.sync_all()
 }
 
 impl Open {

@@ -130,11 +130,15 @@ static void synced(int fd) {
 }
 
 /* Whether this call is to fail; for a short write, *length says how much is put down. */
-static int fails(size_t *length) {
+static int fails(const char *name, int fd, size_t *length) {
     long at = atol(setting("SHIM_AT"));
     long call = ++calls;
     if (disk_full && length) return errno = ENOSPC, 1;
     if (call != at && !(mode_is("short") && call == at + 1)) return 0;
+    char link[64], path[PATH_MAX] = {0};
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (readlink(link, path, sizeof path - 1) < 0) abort();
+    dprintf(2, "shim: %s %s\n", name, strrchr(path, '/') + 1);
     if (mode_is("power")) power_fails();
     if (mode_is("eio")) return errno = EIO, 1;
     if (mode_is("enospc")) return disk_full = 1, errno = ENOSPC, 1;
@@ -145,7 +149,7 @@ static int fails(size_t *length) {
 static ssize_t put(int fd, const void *bytes, size_t length, off_t offset) {
     pthread_mutex_lock(&lock);
     ssize_t done = -1;
-    if (!fails(&length)) {
+    if (!fails("write", fd, &length)) {
         if (mode_is("power")) remember(fd, bytes, length, offset, 0);
         done = REAL(pwrite)(fd, bytes, length, offset);
     }
@@ -172,7 +176,7 @@ ssize_t write(int fd, const void *bytes, size_t length) {
 static int sync_with(int fd, int (*real)(int)) {
     if (!ours(fd)) return real(fd);
     pthread_mutex_lock(&lock);
-    int done = fails(NULL) ? -1 : real(fd);
+    int done = fails("sync", fd, NULL) ? -1 : real(fd);
     if (done == 0) synced(fd);
     pthread_mutex_unlock(&lock);
     return done;
@@ -185,7 +189,7 @@ int ftruncate(int fd, off_t size) {
     if (!ours(fd)) return REAL(ftruncate)(fd, size);
     pthread_mutex_lock(&lock);
     int done = -1;
-    if (!fails(NULL)) {
+    if (!fails("truncate", fd, NULL)) {
         struct stat st;
         if (mode_is("power") && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
             remember(fd, NULL, 0, 0, size);

@@ -28,6 +28,8 @@ fn shim() -> &'static Path {
 
 struct Outcome {
     said: String,
+    /// Which call the fault hit.
+    hit: Option<String>,
     acknowledged: Vec<Ack>,
 }
 
@@ -51,8 +53,19 @@ fn run(folder: &Path, mode: &str, at: u64, seed: u64) -> Outcome {
     let what = format!("{mode} at {at} seed {seed}: {said}");
     assert!(!said.contains("acknowledged after failure"), "{what}");
     assert!(!said.contains("panicked"), "{what}{}", String::from_utf8_lossy(&output.stderr));
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    let hit = complaints.lines().find_map(|line| line.strip_prefix("shim: ")).map(str::to_owned);
     let acknowledged = said.lines().filter_map(Ack::parse).collect();
-    Outcome { said, acknowledged }
+    Outcome { said, hit, acknowledged }
+}
+
+/// The few calls whose failure need not stop anything: the process number in the lock is only for
+/// people, the journal's name in the folder was synced before by ourselves, and what is left of a
+/// new database that was written in part is read back before it is used.
+fn is_harmless(hit: &str, folder: &Path) -> bool {
+    let folder = folder.file_name().unwrap().to_string_lossy();
+    let harmless = ["write lock", "truncate lock", "write sublet.db.new"];
+    harmless.contains(&hit) || hit == format!("sync {folder}")
 }
 
 /// Lets each call go wrong in turn; returns how many there were.
@@ -63,9 +76,11 @@ fn sweep(mode: &str, seeds: &[u64]) -> u64 {
             let outcome = run(folder.path(), mode, at, *seed);
             let what = format!("{mode} at {at} seed {seed}: {}", outcome.said);
             check_truth(folder.path(), &outcome.acknowledged, &what);
-            if outcome.is_done() {
+            let Some(hit) = &outcome.hit else {
+                assert!(outcome.is_done(), "{what}");
                 return at;
-            }
+            };
+            assert!(!outcome.is_done() || is_harmless(hit, folder.path()), "{hit}: {what}");
         }
     }
     panic!("it never got through");

@@ -66,7 +66,7 @@ pub(crate) fn record(after: &Head, number: u64) -> Record {
     }
     // Some records are longer than a page, as batches are.
     for extra in 0..number % 5 * 3 {
-        events.extend(reservation(number * 1000 + extra, now).1);
+        events.extend(reservation(number * 1_000_000 + extra, now).1);
     }
     seal(after, now, events)
 }
