@@ -8,6 +8,7 @@ use alloc::{collections::BTreeMap, collections::BTreeSet, string::String, vec::V
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ClusterId, Generation, ReservationId};
+use crate::reservation::Ask;
 use crate::resources::{self, Resources};
 use crate::time::Span;
 
@@ -30,6 +31,9 @@ pub enum Error {
         /// How many may be.
         limit: usize,
     },
+    /// A label or a currency that Kubernetes would not take either.
+    #[error("label or currency {0:?} is too long: shorten it")]
+    TooLong(String),
     /// The same grant twice.
     #[error("grant {0} is reported twice")]
     GrantTwice(ReservationId),
@@ -151,6 +155,7 @@ impl Advertisement {
     /// Checks what the types alone cannot say, and brings the grants into order.
     pub fn validated(mut self) -> Result<Self, Error> {
         limit("labels", self.labels.len(), Self::LABELS_MAX)?;
+        self.check_texts()?;
         let Some(grants) = self.grants.as_mut() else {
             return Ok(self);
         };
@@ -167,6 +172,14 @@ impl Advertisement {
             Err(resources::Error::Shortage(kind, _)) => Err(Error::UsedBeyondAllocated(kind)),
             Err(other) => Err(other.into()),
         }
+    }
+
+    fn check_texts(&self) -> Result<(), Error> {
+        let keys = self.labels.keys().map(|key| (key, Ask::LABEL_MAX));
+        let values = self.labels.values().map(|value| (value, Ask::VALUE_MAX));
+        let currency = self.cost.iter().map(|cost| (&cost.currency, Ask::VALUE_MAX));
+        let long = keys.chain(values).chain(currency).find(|(text, max)| text.len() > *max);
+        long.map_or(Ok(()), |(text, _)| Err(Error::TooLong(text.chars().take(64).collect())))
     }
 
     /// The report about `id`, if there is one.

@@ -1,2 +1,34 @@
-//! Placeholder.
-fn main() {}
+//! The one binary: parses the command line and hands over to what was asked for.
+
+mod demo;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Kubernetes clusters lend each other spare CPU, memory and GPUs.
+#[derive(Parser)]
+#[command(name = "sublet", version, arg_required_else_help = true)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Play the life of some reservations on the real engine and a real log, and explain it.
+    Demo(demo::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Args::parse().command {
+        Command::Demo(args) => demo::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sublet: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -62,7 +62,11 @@ impl Committer {
 
     /// Offers a batch to the log.
     pub fn commit(&mut self, log: &dyn Log, batch: Batch) -> Commit {
-        let Stamp { time, .. } = batch.stamp;
+        let Stamp { revision, time } = batch.stamp;
+        if revision != self.head.revision.next() {
+            // We have read on since it was planned: it was planned on what is no longer true.
+            return Commit::Overtaken(vec![]);
+        }
         match Record::seal(&self.head, self.writer, time, batch.body) {
             Ok(record) => {
                 self.offered = Some(record);

@@ -3,18 +3,25 @@
 //! Upstream: the edge turned bytes and a certificate into a command. Downstream: the ledger accounts
 //! for it, the decision is made, and the log makes the events durable.
 //!
-//! [`step::Engine`] is a plain value: it plans commands against the state that earlier ones
-//! produced, collects their events in one open batch, and keeps every answer until the batch it was
-//! decided in is durable. A batch is written while the next one is being planned. When another
-//! broker took the revision, what was planned is taken back, the other's records are applied, and
-//! the same commands are planned again; their callers notice nothing. [`commit`] is the step
-//! towards the log, also a plain function, and [`run`] puts both on threads. The simulator drives
-//! the first two without any.
+//! [`Engine`] is a plain value: it plans commands against the state that earlier ones produced,
+//! collects their events in one open batch, and keeps every answer until the batch it was decided
+//! in is durable. A batch is written while the next one is being planned. When another broker took
+//! the revision, what was planned is taken back, the other's records are applied, and the same
+//! commands are planned again; their callers notice nothing. [`Committer`] is the step towards the
+//! log, also a plain value, and [`start`] puts both on threads. The simulator drives the first two
+//! without any.
 
-mod commit;
-mod run;
+mod work;
 mod step;
+mod commit;
+mod handle;
+mod write;
+mod keep;
+mod run;
 
-pub use commit::{Commit, Committer};
-pub use run::{Error, Handle, Options, Running, Ticket, start};
-pub use step::{Answer, Batch, Contradiction, Engine, Failure, Look, Settled, Submitted, Work};
+pub use commit::{Commit, Committer, Dead};
+pub use handle::{Handle, Ticket};
+pub use keep::Keeping;
+pub use run::{Error, Options, Running, start};
+pub use step::{Batch, Contradiction, Engine};
+pub use work::{Answer, Deliver, Failure, Look, Settled, Submitted, Work};

@@ -7,7 +7,7 @@
 //! is told, and [`Running::join`] says why, so that the process can stop with it.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use sublet_core::policy::Policy;
 use sublet_core::time::Time;
 use sublet_log::snapshot::Loaded;
 use sublet_log::{Log, Record, Writer};
-use tokio::sync::oneshot;
 
 use super::commit::Dead;
+use super::handle::{Message, Teller};
+use super::keep::{Keeping, keep};
 use super::step::Contradiction;
-use super::{Answer, Batch, Commit, Committer, Engine, Failure, Look, Submitted, Work};
+use super::write::{RETRIES_MAX, write};
+use super::{Answer, Batch, Commit, Committer, Engine, Handle, Submitted, Work};
 use crate::clock::{Clock, Machine};
 
 /// How often time is looked at when nothing else happens: expiry is due within a second.
 const SWEEP_EVERY: Duration = Duration::from_millis(200);
-/// How often the same record is offered again when the log does not answer.
-const RETRIES_MAX: u32 = 20;
-/// The pause between two offers.
-const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// The most messages between two looks at the clock and the disk.
+const DRAIN_MAX: usize = 4096;
 
 /// How an engine is run.
 #[derive(Clone, Debug)]
@@ -38,6 +38,17 @@ pub struct Options {
     pub queue_max: usize,
     /// Random for each process.
     pub writer: Writer,
+    /// How often to look for what other brokers wrote; none where there can be no other.
+    pub follow_every: Option<Duration>,
+    /// How long the log becomes.
+    pub keeping: Keeping,
+}
+
+impl Options {
+    /// For a broker that has its log to itself.
+    pub fn alone(writer: Writer) -> Self {
+        Self { queue_max: 16_384, writer, follow_every: None, keeping: Keeping::default() }
+    }
 }
 
 /// Why an engine ended although nobody asked it to.
@@ -62,87 +73,18 @@ pub enum Error {
     Thread(#[source] std::io::Error),
 }
 
-/// How a caller is told.
-type Teller = oneshot::Sender<Answer>;
-
-enum Message {
-    Work(Submitted<Teller>),
-    Policy(Arc<Policy>),
-    Written(Commit),
-    Stop,
-}
-
-/// The way in: cheap to clone, safe to drop.
-#[derive(Clone)]
-pub struct Handle {
-    inbox: SyncSender<Message>,
-}
-
-/// An answer that will come.
-pub struct Ticket(oneshot::Receiver<Answer>);
-
-impl Ticket {
-    /// Waits for the answer on a thread of one's own.
-    pub fn wait(self) -> Answer {
-        // A teller that was dropped is an engine that ended: what became of it is not known.
-        self.0.blocking_recv().unwrap_or(Err(Failure::Unknown))
-    }
-
-    /// Waits for the answer in a task.
-    pub async fn answer(self) -> Answer {
-        self.0.await.unwrap_or(Err(Failure::Unknown))
-    }
-}
-
-impl Handle {
-    /// Hands a command in.
-    pub fn submit(&self, command: Command) -> Result<Ticket, Failure> {
-        let (teller, ticket) = oneshot::channel();
-        self.send(Message::Work(Submitted { work: Work::Command(command), ticket: teller }))?;
-        Ok(Ticket(ticket))
-    }
-
-    /// Shows committed state to `look`, which says what to keep of it.
-    pub fn look<R: Send + 'static>(
-        &self,
-        look: impl Fn(&Books, Time) -> R + Send + 'static,
-    ) -> Result<oneshot::Receiver<R>, Failure> {
-        let (teller, answer) = oneshot::channel();
-        // It may be called again when another broker was faster; whoever was told is told once.
-        let teller = Arc::new(std::sync::Mutex::new(Some(teller)));
-        let look: Look = Box::new(move |books, now| {
-            let (seen, teller) = (look(books, now), Arc::clone(&teller));
-            Box::new(move || {
-                let teller = teller.lock().map(|mut teller| teller.take());
-                if let Ok(Some(teller)) = teller {
-                    // A caller that gave up is no concern of ours.
-                    drop(teller.send(seen));
-                }
-            })
-        });
-        let (ticket, _) = oneshot::channel();
-        self.send(Message::Work(Submitted { work: Work::Look(look), ticket }))?;
-        Ok(answer)
-    }
-
-    /// Replaces the policy.
-    pub fn set_policy(&self, policy: Arc<Policy>) -> Result<(), Failure> {
-        self.send(Message::Policy(policy))
-    }
-
-    fn send(&self, message: Message) -> Result<(), Failure> {
-        self.inbox.try_send(message).map_err(|error| match error {
-            TrySendError::Full(_) => Failure::Overloaded,
-            TrySendError::Disconnected(_) => Failure::Unavailable,
-        })
-    }
-}
-
-/// A running engine; whoever has it owns its threads.
+/// A running engine; whoever has it owns its threads, and they end with it.
 pub struct Running {
     handle: Handle,
+    threads: Option<Threads>,
+}
+
+struct Threads {
     planning: JoinHandle<Result<(), Error>>,
     writing: JoinHandle<()>,
+    keeping: JoinHandle<()>,
+    /// Dropped to end the keeping thread.
+    keep_going: SyncSender<()>,
 }
 
 impl Running {
@@ -152,18 +94,31 @@ impl Running {
     }
 
     /// Finishes what was taken in, and ends.
-    pub fn stop(self) -> Result<(), Error> {
-        // An engine that has ended by itself needs no telling.
-        drop(self.handle.inbox.send(Message::Stop));
-        self.join()
+    pub fn stop(mut self) -> Result<(), Error> {
+        self.handle.stop();
+        self.end()
     }
 
     /// Waits until the engine ends by itself, and says why.
-    pub fn join(self) -> Result<(), Error> {
-        drop(self.handle);
-        let result = self.planning.join().unwrap_or(Err(Error::Panicked));
-        self.writing.join().map_err(|_| Error::Panicked)?;
+    pub fn join(mut self) -> Result<(), Error> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        let Some(threads) = self.threads.take() else { return Ok(()) };
+        let result = threads.planning.join().unwrap_or(Err(Error::Panicked));
+        drop(threads.keep_going);
+        threads.writing.join().map_err(|_| Error::Panicked)?;
+        threads.keeping.join().map_err(|_| Error::Panicked)?;
         result
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.handle.stop();
+        // Whoever wants to know how it ended calls `stop` or `join`.
+        drop(self.end());
     }
 }
 
@@ -174,53 +129,28 @@ pub fn start(
     policy: Arc<Policy>,
     options: &Options,
 ) -> Result<Running, Error> {
-    let machine = Machine::new();
-    let clock = Clock::start(loaded.head.time, machine.read());
     let committer = Committer::new(options.writer, loaded.head);
     let (inbox, messages) = sync_channel(options.queue_max);
     // One batch is on its way at a time, so neither side ever waits to hand over.
     let (batches, to_write) = sync_channel(1);
-    let back = inbox.clone();
-    let writing = thread::Builder::new()
-        .name("sublet-write".into())
-        .spawn(move || write(log.as_ref(), committer, &to_write, &back))
-        .map_err(Error::Thread)?;
-    let grace_over = clock.now(machine.read()).checked_add(policy.recovery_grace);
-    let planner = Planner {
-        engine: Engine::new(Books::new(loaded.ledger), policy),
-        clock,
-        machine,
-        grace_over: grace_over.unwrap_or_default(),
-        swept_at: Duration::ZERO,
-        batches,
-        stopping: false,
-    };
-    let planning = thread::Builder::new()
-        .name("sublet-plan".into())
-        .spawn(move || planner.run(&messages))
-        .map_err(Error::Thread)?;
-    Ok(Running { handle: Handle { inbox }, planning, writing })
+    let (keep_going, stop) = sync_channel(0);
+    let planner = Planner::new(loaded, policy, batches);
+    let (back, follow_every, shared) = (inbox.clone(), options.follow_every, Arc::clone(&log));
+    let writing = spawn("sublet-write", move || {
+        write(shared.as_ref(), committer, follow_every, &to_write, &back);
+    })?;
+    let keeping = options.keeping;
+    let keeping = spawn("sublet-keep", move || keep(log.as_ref(), keeping, &stop))?;
+    let planning = spawn("sublet-plan", move || planner.run(&messages))?;
+    let threads = Threads { planning, writing, keeping, keep_going };
+    Ok(Running { handle: Handle::new(inbox), threads: Some(threads) })
 }
 
-fn write(
-    log: &dyn Log,
-    mut committer: Committer,
-    batches: &Receiver<Batch>,
-    back: &SyncSender<Message>,
-) {
-    while let Ok(batch) = batches.recv() {
-        let mut commit = committer.commit(log, batch);
-        for _ in 0..RETRIES_MAX {
-            if !matches!(commit, Commit::Unknown(_)) {
-                break;
-            }
-            thread::sleep(RETRY_PAUSE);
-            commit = committer.retry(log);
-        }
-        if back.send(Message::Written(commit)).is_err() {
-            return;
-        }
-    }
+fn spawn<R: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> R + Send + 'static,
+) -> Result<JoinHandle<R>, Error> {
+    thread::Builder::new().name(name.into()).spawn(body).map_err(Error::Thread)
 }
 
 struct Planner {
@@ -230,10 +160,31 @@ struct Planner {
     grace_over: Time,
     swept_at: Duration,
     batches: SyncSender<Batch>,
+    /// A batch is on its way, and its fate will be told.
+    writing: bool,
+    /// What others wrote while one was on its way: it will come back as overtaken.
+    followed: Vec<Record>,
     stopping: bool,
 }
 
 impl Planner {
+    fn new(loaded: Loaded, policy: Arc<Policy>, batches: SyncSender<Batch>) -> Self {
+        let machine = Machine::new();
+        let clock = Clock::start(loaded.head.time, machine.read());
+        let grace_over = clock.now(machine.read()).checked_add(policy.recovery_grace);
+        Self {
+            engine: Engine::new(Books::new(loaded.ledger), policy),
+            clock,
+            machine,
+            grace_over: grace_over.unwrap_or_default(),
+            swept_at: Duration::ZERO,
+            batches,
+            writing: false,
+            followed: vec![],
+            stopping: false,
+        }
+    }
+
     fn run(mut self, messages: &Receiver<Message>) -> Result<(), Error> {
         let result = self.plan_until_stopped(messages);
         tell(self.engine.halt());
@@ -248,7 +199,7 @@ impl Planner {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
-            for message in messages.try_iter() {
+            for message in messages.try_iter().take(DRAIN_MAX) {
                 self.take(message, &mut work)?;
             }
             let confirms_clock = work.iter().any(confirms_clock);
@@ -273,20 +224,39 @@ impl Planner {
             Message::Work(submitted) => work.push(submitted),
             Message::Policy(policy) => self.engine.set_policy(policy),
             Message::Stop => self.stopping = true,
-            Message::Written(Commit::Done { then }) => {
-                tell(self.engine.committed());
-                self.overtaken(&then)?;
+            Message::WriterGone => return Err(Error::Panicked),
+            Message::Followed(records) if self.writing => self.followed.extend(records),
+            Message::Followed(records) => self.overtaken(&records)?,
+            Message::Written(commit) => {
+                self.writing = false;
+                self.written(commit)?;
             }
-            Message::Written(Commit::Overtaken(records)) => self.overtaken(&records)?,
-            Message::Written(Commit::Unknown(cause)) => return Err(Error::Silent(cause)),
-            Message::Written(Commit::Dead(dead)) => return Err(dead.into()),
         }
         Ok(())
     }
 
+    fn written(&mut self, commit: Commit) -> Result<(), Error> {
+        match commit {
+            Commit::Done { then } => {
+                tell(self.engine.committed());
+                if !then.is_empty() {
+                    self.overtaken(&then)?;
+                }
+                Ok(())
+            }
+            Commit::Overtaken(records) => {
+                let mut all = std::mem::take(&mut self.followed);
+                all.extend(records);
+                self.overtaken(&all)
+            }
+            Commit::Unknown(cause) => Err(Error::Silent(cause)),
+            Commit::Dead(dead) => Err(dead.into()),
+        }
+    }
+
     fn overtaken(&mut self, records: &[Record]) -> Result<(), Error> {
+        self.engine.overtaken(records)?;
         if let Some(last) = records.last() {
-            self.engine.overtaken(records)?;
             self.clock.saw(last.time(), self.machine.read());
         }
         Ok(())
@@ -306,10 +276,10 @@ impl Planner {
     fn write_if_idle(&mut self) -> Result<(), Error> {
         let (batch, answers) = self.engine.close();
         tell(answers);
-        match batch.map(|batch| self.batches.send(batch)) {
-            Some(Err(_)) => Err(Error::Panicked),
-            _ => Ok(()),
-        }
+        let Some(batch) = batch else { return Ok(()) };
+        self.writing = true;
+        // The writing thread only goes before us when it panics.
+        self.batches.send(batch).map_err(|_| Error::Panicked)
     }
 }
 

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use sublet_core::books::{Books, Reversal};
 use sublet_core::event::Event;
-use sublet_core::id::Revision;
+use sublet_core::id::ReservationId;
 use sublet_core::invariants;
-use sublet_core::ledger::{self, Stamp};
-use sublet_core::plan::{self, Command, Refusal, Reply};
+use sublet_core::ledger::{self, Place, Stamp};
+use sublet_core::plan::{self, Command, Reply};
 use sublet_core::policy::Policy;
-use sublet_core::reservation::Reservation;
 use sublet_core::time::Time;
 use sublet_log::{Body, Record};
+
+use super::work::{Answer, Deliver, Failure, Settled, Submitted, Work};
 
 /// A batch is closed when it has this many bytes: one more plan of the largest kind still fits the
 /// limit of a record.
@@ -32,59 +33,6 @@ pub enum Contradiction {
     /// An event that cannot be written.
     #[error("a planned event cannot be encoded")]
     Encode(#[from] sublet_log::record::Error),
-}
-
-/// Why there is no answer in the command's own terms.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// Decided, and decided against.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// Nothing was done.
-    #[error("the broker is too busy: try again in a moment")]
-    Overloaded,
-    /// Nothing was done, and nothing can be until the broker was restarted.
-    #[error("the broker cannot write its log and takes no commands: try again later")]
-    Unavailable,
-    /// It may or may not have been done.
-    #[error("the outcome is not known: ask again with the same key")]
-    Unknown,
-}
-
-/// The answer to a command that was done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
-    /// The position of the state it was decided on, itself included.
-    pub revision: Revision,
-    /// What to say.
-    pub reply: Reply,
-    /// The reservation that the reply is about, as it was then.
-    pub reservation: Option<Box<Reservation>>,
-}
-
-/// What a caller gets.
-pub type Answer = Result<Settled, Failure>;
-
-/// Hands out what was seen, once it is committed.
-pub(super) type Deliver = Box<dyn FnOnce() + Send>;
-
-/// Looks at the books; may be called again when another broker was faster.
-pub type Look = Box<dyn Fn(&Books, Time) -> Deliver + Send>;
-
-/// What is to be done for a caller.
-pub enum Work {
-    /// Plan this.
-    Command(Command),
-    /// Show the committed state.
-    Look(Look),
-}
-
-/// Work, and whom to tell.
-pub struct Submitted<T> {
-    /// What.
-    pub work: Work,
-    /// Whom to tell.
-    pub ticket: T,
 }
 
 /// Events that become durable together.
@@ -115,6 +63,14 @@ struct Flight<T> {
     planned: Vec<Planned<T>>,
 }
 
+/// Which waiting requests may fit by now and have not been tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Untried {
+    None,
+    After(Place),
+    All,
+}
+
 /// The single owner of the books.
 pub struct Engine<T> {
     books: Books,
@@ -122,15 +78,14 @@ pub struct Engine<T> {
     backlog: VecDeque<Submitted<T>>,
     open: Option<Flight<T>>,
     writing: Option<Flight<T>>,
-    /// Something may have become free since waiting requests were last tried.
-    freed: bool,
+    untried: Untried,
 }
 
 impl<T> Engine<T> {
     /// An engine on what the log said, and what is remembered of the market.
     pub fn new(books: Books, policy: Arc<Policy>) -> Self {
         let (backlog, open, writing) = (VecDeque::new(), None, None);
-        Self { books, policy, backlog, open, writing, freed: true }
+        Self { books, policy, backlog, open, writing, untried: Untried::All }
     }
 
     /// The books, ahead of the disk: what is shown to anybody goes through [`Work::Look`].
@@ -141,7 +96,7 @@ impl<T> Engine<T> {
     /// Replaces the policy; what waits is tried under the new one.
     pub fn set_policy(&mut self, policy: Arc<Policy>) {
         self.policy = policy;
-        self.freed = true;
+        self.untried = Untried::All;
     }
 
     /// Is everything that was taken in answered?
@@ -197,19 +152,21 @@ impl<T> Engine<T> {
     /// Grants what waits and fits, down to a priority: before a new request of that priority is
     /// planned, because who waits came first.
     fn fill(&mut self, floor: Option<i32>, now: Time) -> Result<(), Contradiction> {
-        let mut after = None;
-        while self.freed && !self.open_is_full() {
+        while self.untried != Untried::None && !self.open_is_full() {
+            let after = match self.untried {
+                Untried::After(place) => Some(place),
+                Untried::None | Untried::All => None,
+            };
             let command = Command::Fill { after, floor };
             let plan = plan::plan(&self.books, &command, &self.policy, self.stamp(now));
             let Ok(plan) = plan else { break };
-            if let Reply::Filled(place) = plan.reply {
-                after = Some(place);
-                self.accept(plan.events, now)?;
-            } else {
-                // Only a pass over all of them shows that nothing more can be granted.
-                self.freed = floor.is_some();
+            let Reply::Filled(place) = plan.reply else {
+                let tried = floor.map(|floor| (Reverse(floor), u64::MAX, ReservationId::LAST));
+                self.untried = tried.max(after).filter(|_| floor.is_some()).into();
                 break;
-            }
+            };
+            self.untried = Untried::After(place);
+            self.accept(plan.events, now)?;
         }
         Ok(())
     }
@@ -221,7 +178,9 @@ impl<T> Engine<T> {
         };
         if let Command::Advertise(advertisement) = command {
             let silence = self.policy.silence;
-            self.freed |= self.books.hear(advertisement.as_ref().clone(), now, &silence);
+            if self.books.hear(advertisement.as_ref().clone(), now, &silence) {
+                self.untried = Untried::All;
+            }
         }
         let answer = match plan::plan(&self.books, command, &self.policy, self.stamp(now)) {
             Err(refusal) => Err(Failure::Refused(refusal)),
@@ -250,7 +209,9 @@ impl<T> Engine<T> {
             if let Some(violation) = invariants::judge(self.books.ledger(), stamp, &event) {
                 return Err(Contradiction::Unjustified(violation));
             }
-            self.freed |= frees(&event);
+            if frees(&event) {
+                self.untried = Untried::All;
+            }
             let reversal = self.books.apply(stamp, &event)?;
             let open = self.open(now);
             open.reversals.push(reversal);
@@ -318,7 +279,7 @@ impl<T> Engine<T> {
             }
             self.books.advance(stamp)?;
         }
-        self.freed = true;
+        self.untried = Untried::All;
         Ok(())
     }
 
@@ -335,6 +296,12 @@ impl<T> Engine<T> {
         let tell = |submitted: Submitted<T>| (submitted.ticket, Err(Failure::Unavailable));
         answers.extend(self.backlog.drain(..).map(tell));
         answers
+    }
+}
+
+impl From<Option<Place>> for Untried {
+    fn from(after: Option<Place>) -> Self {
+        after.map_or(Self::None, Self::After)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
+use super::moves::{check, moved};
 use super::{Bond, Change, Error, Ledger, Stamp, Standing, Undo};
 use crate::event::Event;
 use crate::id::{ClusterId, Generation, Key, ReservationId};
-use crate::reservation::{Ask, Confirmation, Ending, Grant, Move, Reservation, State};
+use crate::reservation::{Ask, Grant, Move, Reservation, State};
 
 impl Ledger {
     /// Folds one event; on refusal nothing has changed.
@@ -97,9 +98,14 @@ impl Ledger {
         if self.bond(requester, key).is_some() {
             return Err(Error::KeyTaken(requester.clone(), key.clone()));
         }
-        let state = State::Pending { until: *until };
-        let new = self.newborn(*id, requester, ask.clone(), state, stamp);
-        self.put(*id, Some(Reservation { key: Some(key.clone()), priority: *priority, ..new }))?;
+        let new = Reservation {
+            key: Some(key.clone()),
+            ask: ask.clone(),
+            priority: *priority,
+            state: State::Pending { until: *until },
+            ..self.newborn(*id, requester, stamp)
+        };
+        self.put(*id, Some(new))?;
         self.arrivals = self.arrivals.saturating_add(1);
         let bound = self.bind(requester, key, Some(Bond::Reservation(*id)));
         Ok(vec![Undo::Reservation(*id, None), bound])
@@ -122,10 +128,11 @@ impl Ledger {
             confirms: true,
         };
         let new = match self.reservation(*id) {
-            None => {
-                let ask = Ask { resources: amounts.clone(), ..Ask::default() };
-                self.newborn(*id, requester, ask, State::Active(grant), stamp)
-            }
+            None => Reservation {
+                ask: Ask { resources: amounts.clone(), ..Ask::default() },
+                state: State::Active(grant),
+                ..self.newborn(*id, requester, stamp)
+            },
             Some(known) => {
                 let older = known
                     .holding()
@@ -143,23 +150,17 @@ impl Ledger {
         Ok(vec![Undo::Reservation(*id, old.map(Box::new))])
     }
 
-    fn newborn(
-        &self,
-        id: ReservationId,
-        requester: &ClusterId,
-        ask: Ask,
-        state: State,
-        stamp: Stamp,
-    ) -> Reservation {
+    /// A reservation without a key and of no priority.
+    fn newborn(&self, id: ReservationId, requester: &ClusterId, stamp: Stamp) -> Reservation {
         Reservation {
             id,
             requester: requester.clone(),
             key: None,
-            ask,
+            ask: Ask::default(),
             priority: 0,
             requested_at: stamp.time,
             arrival: self.arrivals,
-            state,
+            state: State::Pending { until: stamp.time },
             changed: stamp.revision,
         }
     }
@@ -242,122 +243,5 @@ impl Ledger {
             self.standings.remove(cluster);
         }
         Undo::Standing(cluster.clone(), old)
-    }
-}
-
-fn check(reservation: &Reservation, step: Move) -> Result<(), Error> {
-    let phase = reservation.phase();
-    if step.is_legal_in(phase) {
-        Ok(())
-    } else {
-        Err(Error::Illegal { id: reservation.id, phase, step })
-    }
-}
-
-/// The reservation after an event of its own.
-fn moved(old: &Reservation, stamp: Stamp, event: &Event) -> Result<Reservation, Error> {
-    let mut new = old.clone();
-    match event {
-        Event::Granted { .. } => {
-            check(old, Move::Grant)?;
-            new.state = granted(stamp, event).map_or(new.state, State::Reserved);
-        }
-        Event::Activated { .. } => {
-            check(old, Move::Activate)?;
-            if let State::Reserved(grant) = new.state {
-                new.state = State::Active(Grant { activate_by: None, ..grant });
-            }
-        }
-        Event::Renewed { expires_at, .. } => {
-            check(old, Move::Renew)?;
-            edit_grant(&mut new, |grant| {
-                grant.expires_at = *expires_at;
-                grant.generation = grant.generation.next();
-            });
-        }
-        Event::Resized { amounts, .. } => {
-            check(old, Move::Resize)?;
-            edit_grant(&mut new, |grant| {
-                grant.held = grant.held.max(amounts);
-                grant.amounts = amounts.clone();
-                grant.generation = grant.generation.next();
-            });
-        }
-        Event::Acknowledged { generation, .. } => {
-            check(old, Move::Acknowledge)?;
-            acknowledged(&mut new, *generation)?;
-        }
-        Event::Ending { reason, by, .. } => {
-            check(old, Move::BeginEnd)?;
-            let ending = Ending { reason: *reason, by: by.clone(), at: stamp.time };
-            if let State::Reserved(grant) | State::Active(grant) = new.state {
-                let generation = grant.generation.next();
-                new.state = State::Releasing(Grant { generation, ..grant }, ending);
-            }
-        }
-        Event::Ended { reason, by, confirmation, .. } => {
-            check(old, Move::End)?;
-            let ending = Ending { reason: *reason, by: by.clone(), at: stamp.time };
-            new.state = ended(new.state, ending, stamp, *confirmation);
-        }
-        _ => {}
-    }
-    Ok(new)
-}
-
-fn granted(stamp: Stamp, event: &Event) -> Option<Grant> {
-    let Event::Granted { provider, amounts, expires_at, activate_by, confirms, .. } = event else {
-        return None;
-    };
-    Some(Grant {
-        provider: provider.clone(),
-        amounts: amounts.clone(),
-        held: amounts.clone(),
-        granted_at: stamp.time,
-        expires_at: *expires_at,
-        activate_by: *activate_by,
-        generation: Generation::default().next(),
-        acknowledged: Generation::default(),
-        confirms: *confirms,
-    })
-}
-
-fn edit_grant(reservation: &mut Reservation, edit: impl FnOnce(&mut Grant)) {
-    if let State::Reserved(grant) | State::Active(grant) | State::Releasing(grant, _) =
-        &mut reservation.state
-    {
-        edit(grant);
-    }
-}
-
-fn acknowledged(new: &mut Reservation, generation: Generation) -> Result<(), Error> {
-    let unexpected =
-        |grant: &Grant| generation <= grant.acknowledged || generation > grant.generation;
-    if new.grant().is_none_or(unexpected) {
-        return Err(Error::Generation(new.id));
-    }
-    let ends = matches!(new.state, State::Releasing(..));
-    edit_grant(new, |grant| {
-        grant.acknowledged = generation;
-        // Only the newest instruction says how little is enough.
-        if generation == grant.generation && !ends {
-            grant.held = grant.amounts.clone();
-        }
-    });
-    Ok(())
-}
-
-fn ended(old: State, ending: Ending, stamp: Stamp, confirmation: Confirmation) -> State {
-    let at = stamp.time;
-    match old {
-        State::Pending { .. } => State::Ended { grant: None, ending, at, confirmation },
-        State::Reserved(grant) | State::Active(grant) => {
-            State::Ended { grant: Some(grant), ending, at, confirmation }
-        }
-        // Why it ends was decided when it began to.
-        State::Releasing(grant, ending) => {
-            State::Ended { grant: Some(grant), ending, at, confirmation }
-        }
-        over @ State::Ended { .. } => over,
     }
 }

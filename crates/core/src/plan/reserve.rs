@@ -23,6 +23,10 @@ impl Scene<'_> {
             None => self.check(requester, ask)?,
         }
         let id = ReservationId::derive(requester, key, self.at.revision);
+        if self.books.ledger().reservation(id).is_some() {
+            // Two keys with one hash do not happen by chance; whoever made them may make others.
+            return Err(Refusal::KeyReused(id));
+        }
         let asked = |until| Event::Requested {
             id,
             requester: requester.clone(),
@@ -43,7 +47,7 @@ impl Scene<'_> {
                 let events = vec![asked(now), self.grant(id, ask, pick)];
                 Ok(Plan::new(events, reply(why)))
             }
-            Err(no) => match ask.wait {
+            Err(no) => match ask.wait.filter(|wait| !wait.is_zero()) {
                 None => Err(self.refuse(no, requester, ask)),
                 Some(wait) => {
                     self.check_queue(wait)?;
@@ -91,6 +95,7 @@ impl Scene<'_> {
             return Err(Refusal::Revoked);
         }
         self.check_duration(ask.duration)?;
+        self.check_keys(requester)?;
         let live = ledger.account(requester).map_or(0, |account| account.borrowing.len());
         let most = self.policy.allowance(requester).reservations_max;
         if u32::try_from(live).is_ok_and(|live| live < most) {
@@ -98,6 +103,12 @@ impl Scene<'_> {
         } else {
             Err(Refusal::TooManyReservations(most))
         }
+    }
+
+    pub(super) fn check_keys(&self, requester: &ClusterId) -> Result<(), Refusal> {
+        let most = self.policy.allowance(requester).keys_max;
+        let known = u32::try_from(self.books.ledger().key_count(requester));
+        if known.is_ok_and(|known| known < most) { Ok(()) } else { Err(Refusal::TooManyKeys(most)) }
     }
 
     pub(super) fn check_duration(&self, duration: Option<Span>) -> Result<(), Refusal> {

@@ -6,10 +6,16 @@
 //!
 //! Memory and storage are bytes, cpu is millicores, everything else is whole pieces.
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
-use core::{cmp::Ordering, fmt, iter, str::FromStr};
+mod kind;
+mod limits;
+
+use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+use core::{cmp::Ordering, fmt, iter};
 
 use serde::{Deserialize, Serialize};
+
+pub use kind::{Kind, Name};
+pub use limits::Limits;
 
 /// Why amounts were refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,125 +32,6 @@ pub enum Error {
     /// More kinds of extended resources than we keep.
     #[error("more than {max} extended resources: leave some out", max = Resources::EXTENDED_MAX)]
     TooMany,
-}
-
-/// The name of an extended resource, as Kubernetes spells it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Name(Arc<str>);
-
-impl Name {
-    const LENGTH_MAX: usize = 128;
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for Name {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
-        let bytes = text.as_bytes();
-        let inner = |b: &u8| b.is_ascii_alphanumeric() || b"-_./".contains(b);
-        let valid = bytes.len() <= Self::LENGTH_MAX
-            && edge(bytes.first())
-            && edge(bytes.last())
-            && bytes.iter().all(inner)
-            && text.split('/').count() <= 2
-            && Kind::well_known(text).is_none();
-        if valid {
-            Ok(Self(Arc::from(text)))
-        } else {
-            Err(Error::Name(text.chars().take(64).collect()))
-        }
-    }
-}
-
-impl TryFrom<String> for Name {
-    type Error = Error;
-    fn try_from(text: String) -> Result<Self, Error> {
-        text.parse()
-    }
-}
-
-impl From<Name> for String {
-    fn from(name: Name) -> Self {
-        String::from(name.as_str())
-    }
-}
-
-impl fmt::Debug for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// One dimension of the vector.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(try_from = "String")]
-pub enum Kind {
-    /// Millicores.
-    Cpu,
-    /// Bytes.
-    Memory,
-    /// Whole devices (`nvidia.com/gpu` in Kubernetes).
-    Gpu,
-    /// Bytes (`ephemeral-storage` in Kubernetes).
-    Storage,
-    /// Whole pieces of an extended resource.
-    Extended(Name),
-}
-
-impl Kind {
-    fn well_known(text: &str) -> Option<Self> {
-        match text {
-            "cpu" => Some(Self::Cpu),
-            "memory" => Some(Self::Memory),
-            "gpu" | "nvidia.com/gpu" => Some(Self::Gpu),
-            "storage" | "ephemeral-storage" => Some(Self::Storage),
-            _ => None,
-        }
-    }
-
-    /// The short name, as on the wire.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Gpu => "gpu",
-            Self::Storage => "storage",
-            Self::Extended(name) => name.as_str(),
-        }
-    }
-}
-
-impl FromStr for Kind {
-    type Err = Error;
-    fn from_str(text: &str) -> Result<Self, Error> {
-        Self::well_known(text).map_or_else(|| text.parse().map(Self::Extended), Ok)
-    }
-}
-
-impl TryFrom<String> for Kind {
-    type Error = Error;
-    fn try_from(text: String) -> Result<Self, Error> {
-        text.parse()
-    }
-}
-
-impl Serialize for Kind {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }
 
 /// A vector of amounts; what is not named is zero, and zero is not named.
@@ -308,6 +195,20 @@ impl Resources {
     }
 }
 
+/// For people: `cpu 500m, memory 1Gi`.
+impl fmt::Display for Resources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_zero() {
+            return f.write_str("nothing");
+        }
+        for (at, (kind, amount)) in self.iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}{kind} {}", kind.quantity(amount))?;
+        }
+        Ok(())
+    }
+}
+
 /// Walks two sorted lists as one; what a list does not name is zero in it.
 fn merge<'a>(
     left: &'a [(Name, u64)],
@@ -356,39 +257,11 @@ impl TryFrom<BTreeMap<Kind, u64>> for Resources {
     }
 }
 
-/// Upper bounds on some resources; what is not named is not bounded.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Limits(pub BTreeMap<Kind, u64>);
-
-impl Limits {
-    /// Is `total` within every bound?
-    pub fn allow(&self, total: &Resources) -> bool {
-        self.0.iter().all(|(kind, limit)| total.get(kind) <= *limit)
-    }
-
-    /// What of `room` may be taken while `taken` already is.
-    pub fn room(&self, room: &Resources, taken: &Resources) -> Resources {
-        self.0.iter().fold(room.clone(), |room, (kind, limit)| {
-            let under = limit.saturating_sub(taken.get(kind)).min(room.get(kind));
-            // An amount becomes smaller, so the vector stays a valid one.
-            room.clone().with(kind.clone(), under).unwrap_or(room)
-        })
-    }
-
-    /// By how much `total` is above the limits.
-    pub fn excess(&self, total: &Resources) -> Resources {
-        self.0.iter().fold(Resources::default(), |sum, (kind, limit)| {
-            let above = total.get(kind).saturating_sub(*limit);
-            // Bounded by `total`, which already is a valid vector.
-            sum.clone().with(kind.clone(), above).unwrap_or(sum)
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quantity::Round;
+    use alloc::string::ToString;
 
     fn fpga(amount: u64) -> Resources {
         Resources::new(1, 1).with("example.com/fpga".parse().unwrap(), amount).unwrap()
@@ -426,6 +299,25 @@ mod tests {
         assert_eq!("ephemeral-storage".parse(), Ok(Kind::Storage));
         assert!("".parse::<Kind>().is_err());
         assert!("a/b/c".parse::<Kind>().is_err());
+    }
+
+    #[test]
+    fn what_is_offered_rounds_down_and_what_is_asked_rounds_up() {
+        let quantity = |text: &str| text.parse::<crate::quantity::Quantity>().unwrap();
+        let fine = quantity("1500u");
+        assert_eq!(Kind::Cpu.amount(&fine, Round::Down).unwrap(), 1);
+        assert_eq!(Kind::Cpu.amount(&fine, Round::Up).unwrap(), 2);
+        assert_eq!(Kind::Memory.amount(&quantity("1.5"), Round::Up).unwrap(), 2);
+        assert!(Kind::Memory.amount(&quantity("-1"), Round::Up).is_err());
+    }
+
+    #[test]
+    fn amounts_print_as_kubernetes_prints_them() {
+        let hugepages = "hugepages-2Mi".parse().unwrap();
+        let some = Resources { gpu: 2, ..Resources::new(1500, 3 << 30) };
+        let some = some.with(hugepages, 4 << 20).unwrap();
+        assert_eq!(some.to_string(), "cpu 1500m, memory 3Gi, gpu 2, hugepages-2Mi 4Mi");
+        assert_eq!(Resources::default().to_string(), "nothing");
     }
 
     #[test]

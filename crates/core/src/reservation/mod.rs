@@ -7,90 +7,18 @@
 //! only when the provider has confirmed, is old and never will, or is lost. The table in [`Move`]
 //! is the only place that says which move is legal in which phase.
 
-use alloc::{string::String, vec::Vec};
+mod ask;
+
+use alloc::string::String;
 use core::{fmt, iter};
 
-use alloc::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
-use crate::advertisement::Backend;
-use crate::decision::{Constraint, Strategy};
 use crate::id::{ClusterId, Generation, Key, ReservationId, Revision};
-use crate::resources::{Kind, Resources};
-use crate::time::{Span, Time};
+use crate::resources::Resources;
+use crate::time::Time;
 
-/// What a requester asks for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ask {
-    /// How much.
-    pub resources: Resources,
-    /// Higher goes first among those that arrive or wait together.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub priority: i32,
-    /// The one provider that will do, if only one will.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<ClusterId>,
-    /// Labels that the provider must have.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub constraints: Vec<Constraint>,
-    /// How to choose, if not as the broker does by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strategy: Option<Strategy>,
-    /// For how long; none means the operator's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration: Option<Span>,
-    /// How long it may wait for something to fit; none means not at all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wait: Option<Span>,
-    /// The requester will confirm use; old agents never do, so no deadline is set for them.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub activates: bool,
-    /// How the requester can be joined; empty when it did not say.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub backends: BTreeSet<Backend>,
-}
-
-/// Why an ask was refused before anybody was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
-    /// Every request takes some cpu and some memory.
-    #[error("a request needs some {0}: ask for more than 0")]
-    Nothing(Kind),
-    /// It would be over at once.
-    #[error("a duration of 0 would end at once: leave it out, or say for example 1h")]
-    NoTime,
-    /// More constraints than are looked at.
-    #[error("more than {max} constraints: leave some out", max = Ask::CONSTRAINTS_MAX)]
-    Constraints,
-    /// Longer than anything we keep time for.
-    #[error("{0} is longer than ten years: ask for less")]
-    TooLong(&'static str),
-}
-
-impl Ask {
-    /// More than any real request has had by far.
-    pub const CONSTRAINTS_MAX: usize = 16;
-    /// Ten years: beyond it, sums of times would have to be doubted.
-    pub const SPAN_MAX: Span = Span::from_secs(10 * 365 * 24 * 3600);
-
-    /// Checks what the types alone cannot say.
-    pub fn check(&self) -> Result<(), AskError> {
-        let long = |span: Option<Span>| span.is_some_and(|span| span > Self::SPAN_MAX);
-        match self {
-            ask if ask.resources.cpu == 0 => Err(AskError::Nothing(Kind::Cpu)),
-            ask if ask.resources.memory == 0 => Err(AskError::Nothing(Kind::Memory)),
-            ask if ask.duration == Some(Span::default()) => Err(AskError::NoTime),
-            ask if long(ask.duration) => Err(AskError::TooLong("duration")),
-            ask if long(ask.wait) => Err(AskError::TooLong("wait")),
-            ask if ask.constraints.len() > Self::CONSTRAINTS_MAX => Err(AskError::Constraints),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
+pub use ask::{Ask, AskError};
 
 /// Who did something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -388,6 +316,7 @@ impl Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn the_table_of_moves_reads_as_the_design_says() {

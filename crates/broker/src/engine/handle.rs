@@ -1,0 +1,101 @@
+//! The way in to a running engine: cheap to clone, never waits.
+
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex};
+
+use sublet_core::books::Books;
+use sublet_core::plan::Command;
+use sublet_core::policy::Policy;
+use sublet_core::time::Time;
+use sublet_log::Record;
+use tokio::sync::oneshot;
+
+use super::{Answer, Commit, Failure, Look, Submitted, Work};
+
+/// How a caller is told.
+pub(super) type Teller = oneshot::Sender<Answer>;
+
+pub(super) enum Message {
+    Work(Submitted<Teller>),
+    Policy(Arc<Policy>),
+    Written(Commit),
+    Followed(Vec<Record>),
+    Stop,
+    WriterGone,
+}
+
+/// The way in: cheap to clone, safe to drop.
+#[derive(Clone)]
+pub struct Handle {
+    inbox: SyncSender<Message>,
+}
+
+/// An answer that will come.
+pub struct Ticket(oneshot::Receiver<Answer>);
+
+impl Ticket {
+    /// Waits for the answer on a thread of one's own.
+    pub fn wait(self) -> Answer {
+        // A teller that was dropped is an engine that ended: what became of it is not known.
+        self.0.blocking_recv().unwrap_or(Err(Failure::Unknown))
+    }
+
+    /// Waits for the answer in a task.
+    pub async fn answer(self) -> Answer {
+        self.0.await.unwrap_or(Err(Failure::Unknown))
+    }
+}
+
+impl Handle {
+    pub(super) fn new(inbox: SyncSender<Message>) -> Self {
+        Self { inbox }
+    }
+
+    /// Asks the engine to finish what it took in and to end.
+    pub(super) fn stop(&self) {
+        // An engine that has ended by itself needs no telling.
+        drop(self.inbox.send(Message::Stop));
+    }
+
+    /// Hands a command in.
+    pub fn submit(&self, command: Command) -> Result<Ticket, Failure> {
+        let (teller, ticket) = oneshot::channel();
+        self.send(Message::Work(Submitted { work: Work::Command(command), ticket: teller }))?;
+        Ok(Ticket(ticket))
+    }
+
+    /// Shows committed state to `look`, which says what to keep of it.
+    pub fn look<R: Send + 'static>(
+        &self,
+        look: impl Fn(&Books, Time) -> R + Send + 'static,
+    ) -> Result<oneshot::Receiver<R>, Failure> {
+        let (teller, answer) = oneshot::channel();
+        // It may be called again when another broker was faster; whoever was told is told once.
+        let teller = Arc::new(Mutex::new(Some(teller)));
+        let look: Look = Box::new(move |books, now| {
+            let (seen, teller) = (look(books, now), Arc::clone(&teller));
+            Box::new(move || {
+                let teller = teller.lock().map(|mut teller| teller.take());
+                if let Ok(Some(teller)) = teller {
+                    // A caller that gave up is no concern of ours.
+                    drop(teller.send(seen));
+                }
+            })
+        });
+        let (ticket, _) = oneshot::channel();
+        self.send(Message::Work(Submitted { work: Work::Look(look), ticket }))?;
+        Ok(answer)
+    }
+
+    /// Replaces the policy.
+    pub fn set_policy(&self, policy: Arc<Policy>) -> Result<(), Failure> {
+        self.send(Message::Policy(policy))
+    }
+
+    fn send(&self, message: Message) -> Result<(), Failure> {
+        self.inbox.try_send(message).map_err(|error| match error {
+            TrySendError::Full(_) => Failure::Overloaded,
+            TrySendError::Disconnected(_) => Failure::Unavailable,
+        })
+    }
+}

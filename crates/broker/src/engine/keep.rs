@@ -1,0 +1,58 @@
+//! The thread that keeps the log short: folds it into a snapshot beside the engine, and lets go of
+//! history that is old and covered.
+//!
+//! It reads the log like any other reader, so planning and writing never stop for it. A snapshot
+//! that fails costs a longer start next time and nothing else, so it is tried again later.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use sublet_core::id::Revision;
+use sublet_core::time::{Span, Time};
+use sublet_log::{Log, snapshot};
+
+/// How often the length of the log is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long the log becomes.
+#[derive(Clone, Copy, Debug)]
+pub struct Keeping {
+    /// A snapshot is taken after so many records.
+    pub records: u64,
+    /// History that a snapshot covers is kept for so long.
+    pub history: Span,
+}
+
+impl Default for Keeping {
+    fn default() -> Self {
+        Self { records: 10_000, history: Span::from_secs(7 * 24 * 3600) }
+    }
+}
+
+/// Keeps the log short until the other end of `stop` is dropped.
+pub(super) fn keep(log: &dyn Log, keeping: Keeping, stop: &Receiver<()>) {
+    let newest = log.snapshot().ok().flatten();
+    let mut last = newest.map_or(Revision::default(), |snapshot| snapshot.revision());
+    while stop.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+        // Whatever went wrong is tried again; the engine itself notices a log that is gone.
+        if let Ok(Some(newest)) = keep_once(log, keeping, last) {
+            last = newest;
+        }
+    }
+}
+
+/// Takes a snapshot if enough has come since the last one; says where it stands.
+fn keep_once(
+    log: &dyn Log,
+    keeping: Keeping,
+    last: Revision,
+) -> Result<Option<Revision>, snapshot::Error> {
+    let head = log.head()?;
+    if head.revision.0.saturating_sub(last.0) < keeping.records {
+        return Ok(None);
+    }
+    let newest = snapshot::take(log)?.revision();
+    let before = head.time.as_millis().saturating_sub(keeping.history.as_millis());
+    log.compact(Time::from_millis(before))?;
+    Ok(Some(newest))
+}

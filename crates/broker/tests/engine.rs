@@ -1,0 +1,350 @@
+//! The engine on real threads, on real homes of the log.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use sublet_broker::engine::{self, Answer, Failure, Handle, Options, Running, Settled};
+use sublet_core::advertisement::{Advertisement, Number};
+use sublet_core::id::{ClusterId, Revision};
+use sublet_core::plan::{Command, Refusal, Reply, Which};
+use sublet_core::policy::Policy;
+use sublet_core::reservation::{Actor, Ask, Phase};
+use sublet_core::resources::Resources;
+use sublet_core::time::{Span, Time};
+use sublet_log::embedded::Embedded;
+use sublet_log::faulty::{Fault, Faulty, Plan};
+use sublet_log::{
+    AppendError, Head, Log, Memory, ReadError, Record, Snapshot, StoreError, Writer, snapshot,
+};
+
+const GIB: u64 = 1 << 30;
+
+fn cluster(name: &str) -> ClusterId {
+    name.parse().unwrap()
+}
+
+/// Nothing expires late in a test: the grace after a start is for people.
+fn policy() -> Arc<Policy> {
+    Arc::new(Policy { recovery_grace: Span::ZERO, ..Policy::default() })
+}
+
+fn run_as(log: Arc<dyn Log>, writer: u128, follow_every: Option<Duration>) -> Running {
+    let loaded = snapshot::load(log.as_ref()).unwrap();
+    let options = Options { follow_every, ..Options::alone(Writer(writer)) };
+    engine::start(log, loaded, policy(), &options).unwrap()
+}
+
+fn run(log: impl Log + 'static) -> Running {
+    run_as(Arc::new(log), 1, None)
+}
+
+fn ask(handle: &Handle, command: Command) -> Answer {
+    handle.submit(command)?.wait()
+}
+
+fn advertise(handle: &Handle, name: &str, cores: u64) {
+    let room = Resources::new(cores * 1000, cores * GIB);
+    let mut advertisement = Advertisement::plain(cluster(name), room, Resources::default());
+    advertisement.number = Some(Number { incarnation: 1, sequence: 1 });
+    advertisement.capabilities.acknowledge = true;
+    ask(handle, Command::Advertise(Box::new(advertisement))).unwrap();
+}
+
+fn request(requester: &str, key: &str, cores: u64) -> Command {
+    let ask = Ask { resources: Resources::new(cores * 1000, GIB), ..Ask::default() };
+    Command::Reserve { requester: cluster(requester), key: key.parse().unwrap(), ask }
+}
+
+fn granted(answer: &Answer) -> bool {
+    let Ok(Settled { reservation: Some(reservation), .. }) = answer else { return false };
+    reservation.phase() == Phase::Reserved
+}
+
+fn held(handle: &Handle, provider: &str) -> u64 {
+    let provider = cluster(provider);
+    let look = handle.look(move |books, _| books.held(&provider).cpu).unwrap();
+    look.blocking_recv().unwrap()
+}
+
+/// Waits for a condition, not for a time; the limit only ends a test that would hang.
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..1000 {
+        if condition() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what} did not happen within 10 s");
+}
+
+/// A log whose appends wait at a gate: shows what happens while the disk is slow.
+#[derive(Clone, Default)]
+struct Gated {
+    home: Memory,
+    open: Arc<(Mutex<bool>, Condvar)>,
+    reached: Arc<AtomicUsize>,
+}
+
+impl Gated {
+    fn set(&self, open: bool) {
+        *self.open.0.lock().unwrap() = open;
+        self.open.1.notify_all();
+    }
+}
+
+impl Log for Gated {
+    fn append(&self, record: &Record) -> Result<(), AppendError> {
+        self.reached.fetch_add(1, Ordering::SeqCst);
+        let closed = self.open.0.lock().unwrap();
+        drop(self.open.1.wait_while(closed, |open| !*open).unwrap());
+        self.home.append(record)
+    }
+    fn head(&self) -> Result<Head, ReadError> {
+        self.home.head()
+    }
+    fn read(&self, from: Revision, limit: usize) -> Result<Vec<Record>, ReadError> {
+        self.home.read(from, limit)
+    }
+    fn follow(&self, from: Revision, n: usize, wait: Duration) -> Result<Vec<Record>, ReadError> {
+        self.home.follow(from, n, wait)
+    }
+    fn snapshot(&self) -> Result<Option<Snapshot>, ReadError> {
+        self.home.snapshot()
+    }
+    fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.home.put_snapshot(snapshot)
+    }
+    fn compact(&self, before: Time) -> Result<(), StoreError> {
+        self.home.compact(before)
+    }
+    fn note(&self, name: &str) -> Result<Option<Vec<u8>>, ReadError> {
+        self.home.note(name)
+    }
+    fn put_note(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.home.put_note(name, bytes)
+    }
+}
+
+fn contend(handles: &[Handle], callers: usize) -> usize {
+    let barrier = Arc::new(Barrier::new(callers));
+    let callers: Vec<_> = (0..callers)
+        .map(|caller| {
+            let (handle, barrier) = (handles[caller % handles.len()].clone(), barrier.clone());
+            thread::spawn(move || {
+                barrier.wait();
+                granted(&ask(&handle, request("c0", &format!("key-{caller}"), 1)))
+            })
+        })
+        .collect();
+    callers.into_iter().filter_map(|caller| caller.join().unwrap().then_some(())).count()
+}
+
+#[test]
+fn exactly_what_fits_is_granted_to_a_hundred_callers_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = run(Embedded::open(folder.path()).unwrap());
+    advertise(&engine.handle(), "c1", 7);
+    assert_eq!(contend(&[engine.handle()], 100), 7);
+    assert_eq!(held(&engine.handle(), "c1"), 7000);
+    engine.stop().unwrap();
+    let again = snapshot::load(&Embedded::open(folder.path()).unwrap()).unwrap();
+    assert_eq!(again.ledger.account(&cluster("c1")).unwrap().lent.cpu, 7000);
+}
+
+#[test]
+fn two_brokers_on_one_log_grant_exactly_what_fits_and_end_with_the_same_ledger() {
+    let log = Memory::new();
+    let follow = Some(Duration::from_millis(5));
+    let brokers = [1, 2].map(|writer| run_as(Arc::new(log.clone()), writer, follow));
+    let handles = brokers.each_ref().map(Running::handle);
+    for handle in &handles {
+        advertise(handle, "c1", 7);
+    }
+    assert_eq!(contend(&handles, 60), 7);
+    until("both brokers seeing all seven", || handles.iter().all(|h| held(h, "c1") == 7000));
+    for broker in brokers {
+        broker.stop().unwrap();
+    }
+}
+
+#[test]
+fn an_answer_waits_until_it_is_durable_and_so_does_a_refusal_and_a_look() {
+    let log = Gated::default();
+    log.set(true);
+    let engine = run(log.clone());
+    let handle = engine.handle();
+    advertise(&handle, "c1", 1);
+    log.set(false);
+    let first = handle.submit(request("c0", "a", 1)).unwrap();
+    until("the first request reaching the disk", || log.reached.load(Ordering::SeqCst) == 1);
+    let refused = handle.submit(request("c0", "b", 1)).unwrap();
+    let provider = cluster("c1");
+    let mut look = handle.look(move |books, _| books.held(&provider).cpu).unwrap();
+    // Planning goes on while the disk is slow. A later look at nothing but the clock is planned in
+    // the same batch, so nobody may be told before the first request is durable.
+    let mut clock = handle.look(|_, now| now).unwrap();
+    assert!(look.try_recv().is_err());
+    assert!(clock.try_recv().is_err());
+    assert_eq!(log.head().unwrap().revision, Revision(0));
+    log.set(true);
+    assert!(granted(&first.wait()));
+    assert!(matches!(refused.wait(), Err(Failure::Refused(Refusal::NobodyFits(_)))));
+    assert_eq!(look.blocking_recv().unwrap(), 1000);
+    engine.stop().unwrap();
+}
+
+#[test]
+fn a_caller_that_gave_up_finds_its_answer_by_its_key() {
+    let engine = run(Memory::new());
+    let handle = engine.handle();
+    advertise(&handle, "c1", 4);
+    drop(handle.submit(request("c0", "mine", 1)).unwrap());
+    let again = ask(&handle, request("c0", "mine", 1)).unwrap();
+    assert!(matches!(again.reply, Reply::Reservation { created: false, .. }));
+    assert_eq!(held(&handle, "c1"), 1000);
+    let other = ask(&handle, request("c0", "mine", 2));
+    assert!(matches!(other, Err(Failure::Refused(Refusal::KeyReused(_)))));
+    engine.stop().unwrap();
+}
+
+#[test]
+fn lost_requests_and_lost_answers_of_the_log_are_not_noticed_by_callers() {
+    let faults = Plan::seeded(7, 300, &[Fault::RequestLost, Fault::AnswerLost]);
+    let log = Memory::new();
+    let engine = run(Faulty::new(log.clone(), faults));
+    let handle = engine.handle();
+    advertise(&handle, "c1", 100);
+    for key in 0..20 {
+        assert!(granted(&ask(&handle, request("c0", &format!("k{key}"), 1))));
+    }
+    engine.stop().unwrap();
+    let lent = snapshot::load(&log).unwrap().ledger;
+    assert_eq!(lent.account(&cluster("c1")).unwrap().lent.cpu, 20_000);
+}
+
+#[test]
+fn after_a_fatal_error_nothing_is_acknowledged_and_a_restart_tells_the_truth() {
+    for fault in [Fault::FatalBefore, Fault::FatalAfter] {
+        let log = Memory::new();
+        let engine = run(Faulty::new(log.clone(), Plan::scripted([(2, fault)])));
+        let handle = engine.handle();
+        advertise(&handle, "c1", 4);
+        assert!(granted(&ask(&handle, request("c0", "first", 1))));
+        assert_eq!(ask(&handle, request("c0", "second", 1)), Err(Failure::Unknown));
+        let after = ask(&handle, request("c0", "third", 1));
+        assert!(matches!(after, Err(Failure::Unavailable | Failure::Unknown)), "{after:?}");
+        assert!(engine.join().is_err());
+
+        let engine = run(log);
+        advertise(&engine.handle(), "c1", 4);
+        let kept = if fault == Fault::FatalAfter { 2000 } else { 1000 };
+        assert_eq!(held(&engine.handle(), "c1"), kept, "{fault:?}");
+        assert!(granted(&ask(&engine.handle(), request("c0", "second", 1))));
+        assert_eq!(held(&engine.handle(), "c1"), 2000, "{fault:?}");
+        engine.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_full_queue_is_an_answer_and_not_a_wait() {
+    let log = Gated::default();
+    let loaded = snapshot::load(&log).unwrap();
+    let options = Options { queue_max: 8, ..Options::alone(Writer(1)) };
+    let gate = log.clone();
+    let engine = engine::start(Arc::new(log), loaded, policy(), &options).unwrap();
+    let handle = engine.handle();
+    // With the disk stuck, batches fill up first and then the queue.
+    let big =
+        Ask { resources: Resources::new(1, 1), wait: Some(Span::from_secs(60)), ..Ask::default() };
+    let mut tickets = Vec::new();
+    let overloaded = (0..5_000_000).any(|key| {
+        let key = format!("{key:0>128}").parse().unwrap();
+        let command = Command::Reserve { requester: cluster("c0"), key, ask: big.clone() };
+        match handle.submit(command) {
+            Ok(ticket) => tickets.push(ticket),
+            Err(failure) => {
+                assert_eq!(failure, Failure::Overloaded);
+                return true;
+            }
+        }
+        false
+    });
+    assert!(overloaded);
+    gate.set(true);
+    engine.stop().unwrap();
+}
+
+#[test]
+fn expiry_comes_by_itself_and_capacity_returns_when_the_provider_confirms() {
+    let engine = run(Memory::new());
+    let handle = engine.handle();
+    advertise(&handle, "c1", 1);
+    let brief = Ask {
+        resources: Resources::new(1000, GIB),
+        duration: Some(Span::from_millis(50)),
+        ..Ask::default()
+    };
+    let key = "brief".parse().unwrap();
+    let reserve = Command::Reserve { requester: cluster("c0"), key, ask: brief };
+    let id = ask(&handle, reserve).unwrap().reservation.unwrap().id;
+    let phase = |handle: &Handle| {
+        let look = handle.look(move |books, _| books.ledger().reservation(id).unwrap().phase());
+        look.unwrap().blocking_recv().unwrap()
+    };
+    until("expiry", || phase(&handle) == Phase::Releasing);
+    assert_eq!(held(&handle, "c1"), 1000);
+    let generation = {
+        let look =
+            handle.look(move |b, _| b.ledger().reservation(id)?.grant().map(|g| g.generation));
+        look.unwrap().blocking_recv().unwrap().unwrap()
+    };
+    ask(&handle, Command::Acknowledge { by: cluster("c1"), id, generation }).unwrap();
+    assert_eq!(phase(&handle), Phase::Released);
+    assert_eq!(held(&handle, "c1"), 0);
+    engine.stop().unwrap();
+}
+
+#[test]
+fn who_waits_is_granted_when_something_is_given_back() {
+    let engine = run(Memory::new());
+    let handle = engine.handle();
+    let room = Resources::new(1000, GIB);
+    // An old provider never confirms, so its capacity returns at once.
+    let old = Advertisement::plain(cluster("c1"), room, Resources::default());
+    ask(&handle, Command::Advertise(Box::new(old))).unwrap();
+    let first = ask(&handle, request("c0", "first", 1)).unwrap().reservation.unwrap().id;
+    let waiting = Ask {
+        resources: Resources::new(1000, GIB),
+        wait: Some(Span::from_secs(60)),
+        ..Ask::default()
+    };
+    let key = "second".parse().unwrap();
+    let second = Command::Reserve { requester: cluster("c2"), key, ask: waiting };
+    let second = ask(&handle, second).unwrap().reservation.unwrap();
+    assert_eq!(second.phase(), Phase::Pending);
+    let release = Command::Release { by: Actor::Cluster(cluster("c0")), which: Which::Id(first) };
+    ask(&handle, release).unwrap();
+    let look = handle.look(move |books, _| books.ledger().reservation(second.id).unwrap().phase());
+    assert_eq!(look.unwrap().blocking_recv().unwrap(), Phase::Reserved);
+    engine.stop().unwrap();
+}
+
+#[test]
+fn a_long_log_is_folded_into_a_snapshot_beside_the_running_engine() {
+    let log = Memory::new();
+    let loaded = snapshot::load(&log).unwrap();
+    let keeping = engine::Keeping { records: 5, history: Span::ZERO };
+    let options = Options { keeping, ..Options::alone(Writer(1)) };
+    let engine = engine::start(Arc::new(log.clone()), loaded, policy(), &options).unwrap();
+    let handle = engine.handle();
+    advertise(&handle, "c1", 100);
+    for key in 0..10 {
+        assert!(granted(&ask(&handle, request("c0", &format!("k{key}"), 1))));
+    }
+    until("a snapshot", || log.snapshot().unwrap().is_some());
+    engine.stop().unwrap();
+    let lent = snapshot::load(&log).unwrap().ledger;
+    assert_eq!(lent.account(&cluster("c1")).unwrap().lent.cpu, 10_000);
+}
