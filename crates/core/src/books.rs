@@ -11,6 +11,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::{vec, vec::Vec};
 
 use crate::advertisement::{Advertisement, GrantReport};
+use crate::decision::filter::Filter;
 use crate::decision::index::{Index, Row};
 use crate::event::{Basis, Event, Subject};
 use crate::id::{ClusterId, ReservationId};
@@ -316,10 +317,9 @@ impl Books {
 
     /// Does anything but time and the requester forbid to lend here?
     pub fn is_open(&self, cluster: &ClusterId) -> bool {
-        let lending = self.market.entry(cluster).is_some_and(|e| e.advertisement.lending);
         let standing = self.ledger.standing(cluster);
-        let closed = standing.is_some_and(|s| s.cordon.is_some() || s.lost.is_some());
-        let revoked = self.ledger.revoked().contains_key(&Subject::Cluster(cluster.clone()));
-        lending && !closed && !revoked && !self.ledger.awaits_report(cluster)
+        self.market.entry(cluster).is_some_and(|entry| {
+            Filter::CLOSING.iter().all(|filter| !filter.closes(self, entry, standing))
+        })
     }
 }

@@ -100,7 +100,8 @@ impl<'a> Asked<'a> {
             return 0;
         }
         let ([cpu, memory, ..], [cpu_size, memory_size, ..]) = (self.amounts, summary.smallest);
-        let taken = share(cpu, cpu_size).saturating_add(share(memory, memory_size));
+        // Of a provider that has none of it, the request would take all.
+        let taken = share(cpu, cpu_size.max(1)).saturating_add(share(memory, memory_size.max(1)));
         summary.pair_least.saturating_sub(taken)
     }
 
