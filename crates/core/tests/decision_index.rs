@@ -175,7 +175,8 @@ fn names_that_always_fall_into_the_same_gap_are_still_in_order() {
         open: true,
     };
     // Each name is the first before all but `a`, so the gap after `a` is halved every time.
-    let names: Vec<ClusterId> = (0..400).rev().map(|n| format!("b{n:03}").parse().unwrap()).collect();
+    let names: Vec<ClusterId> =
+        (0..400).rev().map(|n| format!("b{n:03}").parse().unwrap()).collect();
     index.set(&"a".parse().unwrap(), Row { open: false, ..idle.clone() });
     for (set, name) in names.iter().enumerate() {
         index.set(name, idle.clone());
