@@ -74,8 +74,8 @@ fn an_old_provider_gives_back_unconfirmed_at_release_and_at_expiry() {
     let mut world = calm();
     world.advertise_old("c1", 4, 4);
     let released = world.reserve("c2", "a", ask(1, 1)).unwrap();
-    let expires = Ask { duration: Some(secs(60)), ..ask(1, 1) };
-    let expired = world.reserve("c2", "b", expires).unwrap();
+    let minute = Ask { duration: Some(secs(60)), ..ask(1, 1) };
+    let expired = world.reserve("c2", "b", minute).unwrap();
     world.release("c2", released);
     let unconfirmed = Some(Confirmation::Unconfirmed);
     assert_eq!(ending(&world, released), (Reason::ReleasedByRequester, unconfirmed));

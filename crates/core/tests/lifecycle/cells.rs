@@ -95,13 +95,13 @@ fn acknowledge(world: &mut World, id: ReservationId, off: i64) -> Answer {
     one(world, Command::Acknowledge { by: cluster("c1"), id, generation })
 }
 
-fn operate_and_sweep(world: &mut World, action: Action) -> Answer {
-    Ok(vec![world.operate(action), world.sweep()])
+fn operate_and_sweep(world: &mut World, action: Action) -> Vec<Plan> {
+    vec![world.operate(action), world.sweep()]
 }
 
-fn later_sweep(world: &mut World, seconds: u64) -> Answer {
+fn later_sweep(world: &mut World, seconds: u64) -> Vec<Plan> {
     world.tick(secs(seconds));
-    Ok(vec![world.sweep()])
+    vec![world.sweep()]
 }
 
 const COMMANDS: [(&str, Cell); 27] = [
@@ -130,12 +130,12 @@ const COMMANDS: [(&str, Cell); 27] = [
     ("a provider advertises, then fill", |w, _| Ok(vec![w.advertise("c1", 4, 4), w.fill()])),
     ("an old agent advertises", |w, _| Ok(vec![w.advertise_old("c1", 4, 4)])),
     ("sweep", |w, _| Ok(vec![w.sweep()])),
-    ("sweep after 15 minutes", |w, _| later_sweep(w, 15 * 60)),
-    ("sweep after a day and an hour", |w, _| later_sweep(w, 25 * 3600)),
+    ("sweep after 15 minutes", |w, _| Ok(later_sweep(w, 15 * 60))),
+    ("sweep after a day and an hour", |w, _| Ok(later_sweep(w, 25 * 3600))),
     ("drain and sweep", |w, _| {
-        operate_and_sweep(w, Action::Cordon { cluster: cluster("c1"), drain: true })
+        Ok(operate_and_sweep(w, Action::Cordon { cluster: cluster("c1"), drain: true }))
     }),
-    ("lost and sweep", |w, _| operate_and_sweep(w, Action::DeclareLost(cluster("c1")))),
+    ("lost and sweep", |w, _| Ok(operate_and_sweep(w, Action::DeclareLost(cluster("c1"))))),
 ];
 
 pub(crate) fn table() -> String {

@@ -137,7 +137,9 @@ impl Script {
         let mut all: Vec<_> = books.ledger().reservations(None).collect();
         all.sort_by_key(|reservation| reservation.arrival);
         lines.extend(all.iter().map(|reservation| self.one(reservation.id)));
-        lines.iter().for_each(|line| self.say(line));
+        for line in lines {
+            self.say(&line);
+        }
     }
 }
 
