@@ -75,9 +75,9 @@ impl Filter {
     ];
 
     /// Those that depend neither on the requester nor on the time: while one of them stands, the
-    /// index passes the cluster over. (Revocations are rare, and left to the verdict.)
-    pub const CLOSING: [Self; 4] =
-        [Self::NotLending, Self::Cordoned, Self::Lost, Self::AwaitingReport];
+    /// index passes the cluster over.
+    pub const CLOSING: [Self; 5] =
+        [Self::NotLending, Self::Cordoned, Self::Lost, Self::AwaitingReport, Self::Revoked];
 
     /// Does one of [`Filter::CLOSING`] stand against the cluster of `entry`?
     pub(crate) fn closes(self, books: &Books, entry: &Entry, standing: Option<&Standing>) -> bool {
@@ -86,6 +86,7 @@ impl Filter {
             Self::Cordoned => standing.is_some_and(|standing| standing.cordon.is_some()),
             Self::Lost => standing.is_some_and(|standing| standing.lost.is_some()),
             Self::AwaitingReport => books.ledger().awaits_report(&entry.advertisement.cluster),
+            Self::Revoked => is_revoked(books, &entry.advertisement.cluster),
             _ => false,
         }
     }
@@ -193,10 +194,11 @@ impl<'a> Question<'a> {
             Filter::Itself => known.cluster == self.requester,
             Filter::Unknown => false,
             Filter::Target => self.ask.target.as_ref().is_some_and(|one| one != known.cluster),
-            Filter::NotLending | Filter::Cordoned | Filter::Lost | Filter::AwaitingReport => {
-                filter.closes(self.books, known.entry, known.standing)
-            }
-            Filter::Revoked => is_revoked(self.books, known.cluster),
+            Filter::NotLending
+            | Filter::Cordoned
+            | Filter::Lost
+            | Filter::AwaitingReport
+            | Filter::Revoked => filter.closes(self.books, known.entry, known.standing),
             Filter::Policy => !self.policy.allows(self.requester, known.cluster),
             Filter::Backend => {
                 let (ours, theirs) = (&self.ask.backends, &advertisement.capabilities.backends);
