@@ -19,6 +19,7 @@
 
 extern crate alloc;
 
+mod text;
 pub mod id;
 pub mod time;
 pub mod quantity;

@@ -246,11 +246,12 @@ impl<T> Engine<T> {
         if self.writing.is_some() {
             return (None, vec![]);
         }
-        let Some(flight) = self.open.take() else { return (None, vec![]) };
+        let Some(mut flight) = self.open.take() else { return (None, vec![]) };
         if flight.body.events().is_empty() {
             return (None, deliver(flight));
         }
-        let batch = Batch { stamp: flight.stamp, body: flight.body.clone() };
+        // From here on only the log needs the events: what is taken back needs none of them.
+        let batch = Batch { stamp: flight.stamp, body: std::mem::take(&mut flight.body) };
         self.writing = Some(flight);
         (Some(batch), vec![])
     }

@@ -50,6 +50,9 @@ pub enum Error {
         /// What was tried.
         step: Move,
     },
+    /// The provider would be the requester.
+    #[error("reservation {0}: a cluster does not lend to itself")]
+    ToItself(ReservationId),
     /// A generation that was never issued or is confirmed already.
     #[error("reservation {0}: this generation is not the one awaited")]
     Generation(ReservationId),

@@ -28,10 +28,14 @@ impl Scene<'_> {
         duration: Option<Span>,
     ) -> Result<Plan, Refusal> {
         let reservation = self.owned(by, id)?;
-        self.running(reservation, Move::Renew)?;
+        let grant = running(reservation, Move::Renew)?;
         Ask { duration, ..reservation.ask.clone() }.check()?;
         self.check_duration(duration)?;
-        Ok(Plan::about(id, [Event::Renewed { id, expires_at: self.expiry(duration) }]))
+        let expires_at = self.expiry(duration);
+        if expires_at == grant.expires_at {
+            return Ok(Plan::about(id, []));
+        }
+        Ok(Plan::about(id, [Event::Renewed { id, expires_at }]))
     }
 
     pub(super) fn resize(
@@ -41,13 +45,16 @@ impl Scene<'_> {
         resources: &Resources,
     ) -> Result<Plan, Refusal> {
         let reservation = self.owned(by, id)?;
-        let grant = self.running(reservation, Move::Resize)?;
+        let grant = running(reservation, Move::Resize)?;
         if resources.cpu == 0 || resources.memory == 0 {
             let kind = if resources.cpu == 0 { Kind::Cpu } else { Kind::Memory };
             return Err(AskError::Nothing(kind).into());
         }
         if grant.amounts == *resources {
             return Ok(Plan::about(id, []));
+        }
+        if !grant.held.max(resources).is_bounded() {
+            return Err(AskError::Kinds.into());
         }
         if !self.confirms(&grant.provider).unwrap_or(grant.confirms) {
             return Err(Refusal::ProviderIsOld);
@@ -84,6 +91,7 @@ impl Scene<'_> {
         let fits = self.books.is_open(&grant.provider)
             && self.policy.allows(requester, &grant.provider)
             && ask.resources.fits_in(&self.books.room(&grant.provider))
+            && !self.overflows(requester, &ask.resources)
             && filter::allowance_excess(self.books, requester, &ask, self.policy).is_none();
         match fresh {
             Some(Freshness::Active) if fits => Ok(()),
@@ -120,16 +128,14 @@ impl Scene<'_> {
             _ => Ok(Plan::about(id, [acknowledged])),
         }
     }
+}
 
-    /// The grant of a reservation that runs and whose time is not over.
-    fn running<'r>(&self, reservation: &'r Reservation, step: Move) -> Result<&'r Grant, Refusal> {
-        let phase = reservation.phase();
-        let over = reservation.deadline().is_some_and(|deadline| deadline <= self.at.time);
-        match reservation.grant() {
-            // What is due has not been swept yet, but its time is over all the same.
-            Some(_) if over => Err(Refusal::Phase(Phase::Releasing)),
-            Some(grant) if step.is_legal_in(phase) => Ok(grant),
-            _ => Err(Refusal::Phase(phase)),
-        }
+/// The grant of a reservation that runs. One that is due runs until its end is an event: after an
+/// outage nothing is swept for a while, so that holders can renew.
+fn running(reservation: &Reservation, step: Move) -> Result<&Grant, Refusal> {
+    let phase = reservation.phase();
+    match reservation.grant() {
+        Some(grant) if step.is_legal_in(phase) => Ok(grant),
+        _ => Err(Refusal::Phase(phase)),
     }
 }

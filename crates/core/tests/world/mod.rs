@@ -57,6 +57,8 @@ pub(crate) struct World {
     pub(crate) log: Vec<(Stamp, Event)>,
     /// How to take back the events of the open record.
     pub(crate) reversals: Vec<Reversal>,
+    /// What was there when the open record began.
+    mark: (Ledger, Model, usize),
     /// The grants that each provider really keeps.
     pub(crate) kept: BTreeMap<ClusterId, BTreeMap<ReservationId, GrantReport>>,
     numbers: u64,
@@ -72,6 +74,7 @@ impl World {
             model: Model::default(),
             log: Vec::new(),
             reversals: Vec::new(),
+            mark: <_>::default(),
             kept: BTreeMap::new(),
             numbers: 0,
         }
@@ -90,6 +93,21 @@ impl World {
     pub(crate) fn next_record(&mut self) {
         self.revision = self.revision.next();
         self.reversals.clear();
+        self.mark = (self.books.ledger().clone(), self.model.clone(), self.log.len());
+    }
+
+    /// Another broker wrote this revision: all that was planned in the open record is taken back,
+    /// whatever was heard meanwhile.
+    pub(crate) fn overtaken(&mut self) {
+        for reversal in std::mem::take(&mut self.reversals).into_iter().rev() {
+            self.books.revert(reversal).unwrap();
+        }
+        assert_eq!(*self.books.ledger(), self.mark.0, "something of the open record is left");
+        let heard = std::mem::take(&mut self.model.heard);
+        self.model = self.mark.1.clone();
+        self.model.heard = heard;
+        self.log.truncate(self.mark.2);
+        self.check(&Command::Sweep);
     }
 
     /// Does a command as the engine does, and checks everything.
