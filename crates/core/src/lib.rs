@@ -19,6 +19,7 @@
 
 extern crate alloc;
 
+pub mod bugs;
 pub mod id;
 pub mod time;
 pub mod quantity;
