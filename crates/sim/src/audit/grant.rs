@@ -178,7 +178,9 @@ impl Auditor {
         sometimes.hit(branch);
         self.expect(holds, "I7", || format!("{id} ends as {reason:?} at {now:?}: {life:?}"));
         let timed = matches!(reason, Reason::Expired | Reason::NeverActivated | Reason::WaitOver);
-        let grace = self.graces.get(&writer).is_some_and(|over| now < *over);
+        // A record has the time at which its batch was opened; what counts is when it was swept.
+        let swept = self.clocks.get(&writer).copied().unwrap_or(now);
+        let grace = self.graces.get(&writer).is_some_and(|over| swept < *over);
         self.expect(!(timed && grace), "I7", || format!("{id} ends {reason:?} within the grace"));
     }
 

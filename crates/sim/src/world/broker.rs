@@ -55,6 +55,8 @@ pub(super) struct Process {
     /// Since when nothing hindered it, in broker time.
     healthy_since: Time,
     woken_ms: u64,
+    /// The batch on its way takes long.
+    slow: bool,
 }
 
 impl Broker {
@@ -127,6 +129,7 @@ impl World {
             retries: 0,
             healthy_since: grace_over,
             woken_ms: self.now,
+            slow: false,
         });
         self.trace.say(self.now, format_args!("broker {at} starts, life {life}"));
         self.after(1, Task::Tick { broker: at, life });
@@ -231,7 +234,7 @@ impl World {
         let Some(process) = &mut broker.process else { return };
         let slept = self.now > process.woken_ms + 3 * SWEEP_EVERY_MS;
         process.woken_ms = self.now;
-        if cut || slept || process.clock.is_suspended() || process.retries > 0 {
+        if cut || slept || process.slow || process.clock.is_suspended() || process.retries > 0 {
             process.healthy_since = process.healthy_since.max(time);
         }
         let bound_ms = if self.setup.brokers > 1 { 3000 } else { 1100 };
@@ -250,9 +253,7 @@ impl World {
             process.writing = true;
             let slow = !self.healing && self.disk.chance(self.setup.disk.slow);
             let delay = if slow { self.disk.between(500, 6000) } else { self.disk.between(1, 5) };
-            if slow {
-                process.healthy_since = Time::from_millis(u64::MAX);
-            }
+            process.slow = slow;
             self.after(delay, Task::Append { broker: at, life, batch: Some(batch) });
         }
         self.answer(at, answers);
@@ -329,11 +330,10 @@ impl World {
             let rest = broker.paused_until - now;
             return self.after(rest, Task::Written { broker: at, life, commit });
         }
-        let reading = broker.reading(now);
         let Some(process) = &mut broker.process else { return };
         process.writing = false;
         process.retries = 0;
-        process.healthy_since = process.healthy_since.min(process.clock.now(reading));
+        process.slow = false;
         if !process.engine.is_done() {
             self.sometimes.hit("batch planned while one was written");
         }

@@ -148,6 +148,10 @@ impl World {
             self.act(step);
             self.look_at_log();
         }
+        if self.ops < ops_max {
+            // A shortened script has ended; what it set in motion goes on for a while.
+            self.run_until(self.now + 60_000, ops_max);
+        }
         if self.audit.violation().is_none() {
             self.heal();
         }
