@@ -10,8 +10,8 @@ use crate::repo::Repo;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     suite: Suite,
-    /// What is passed on to the benchmark itself, after `--`
-    #[arg(last = true)]
+    /// What is passed on to the benchmark itself: `--quick`, `--json`, `--help`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
 }
 

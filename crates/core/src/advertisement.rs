@@ -165,7 +165,12 @@ impl Advertisement {
             return Err(Error::GrantTwice(pair[0].id));
         }
         let none = Resources::default();
-        grants.iter().try_fold(none.clone(), |sum, grant| sum.checked_add(&grant.amounts))?;
+        let kept =
+            grants.iter().try_fold(none.clone(), |sum, grant| sum.checked_add(&grant.amounts))?;
+        // The basis of a grant carries sums of these, and must be read back from the log.
+        if !kept.is_bounded() {
+            return Err(resources::Error::TooMany.into());
+        }
         let used = grants.iter().try_fold(none, |sum, grant| sum.checked_add(&grant.used))?;
         match self.allocated.checked_sub(&used) {
             Ok(_) => Ok(self),

@@ -7,12 +7,13 @@
 //! given up and is back) is a *ghost*: the provider keeps room for it, so we do not lend it again
 //! until it is gone or the provider has confirmed its end.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::{vec, vec::Vec};
 
 use crate::advertisement::{Advertisement, GrantReport};
+use crate::decision::filter::Filter;
 use crate::decision::index::{Index, Row};
-use crate::event::{Basis, Event};
+use crate::event::{Basis, Event, Subject};
 use crate::id::{ClusterId, ReservationId};
 use crate::ledger::{Change, Error, Ledger, Stamp};
 use crate::market::{Entry, Market};
@@ -80,6 +81,10 @@ impl Books {
         let touched = self.touched(event);
         let standing = match event {
             Event::Restored { .. } => Standing::Everybody,
+            Event::Revoked { subject: Subject::Cluster(cluster), .. }
+            | Event::Reinstated { subject: Subject::Cluster(cluster), .. } => {
+                Standing::One(cluster.clone())
+            }
             _ => event.cluster().cloned().map_or(Standing::Nobody, Standing::One),
         };
         let result = self.keeping_count(&touched, |ledger| ledger.apply(stamp, event));
@@ -197,7 +202,9 @@ impl Books {
                 vec![(provider.clone(), *id)]
             }
             Event::Forgotten { reservations, .. } => {
-                reservations.iter().filter_map(known).collect()
+                // Each once, also where a record names it twice.
+                let once: BTreeSet<_> = reservations.iter().collect();
+                once.into_iter().filter_map(known).collect()
             }
             _ => event.reservation().as_ref().and_then(known).into_iter().collect(),
         }
@@ -310,9 +317,9 @@ impl Books {
 
     /// Does anything but time and the requester forbid to lend here?
     pub fn is_open(&self, cluster: &ClusterId) -> bool {
-        let lending = self.market.entry(cluster).is_some_and(|e| e.advertisement.lending);
         let standing = self.ledger.standing(cluster);
-        let closed = standing.is_some_and(|s| s.cordon.is_some() || s.lost.is_some());
-        lending && !closed && !self.ledger.awaits_report(cluster)
+        self.market.entry(cluster).is_some_and(|entry| {
+            Filter::CLOSING.iter().all(|filter| !filter.closes(self, entry, standing))
+        })
     }
 }

@@ -105,6 +105,8 @@ pub struct ReservationId(u128);
 impl ReservationId {
     /// Before every other: where a range over all begins.
     pub const FIRST: Self = Self(0);
+    /// After every other.
+    pub const LAST: Self = Self(u128::MAX);
     const PREFIX: &'static str = "rsv-";
     const ALPHABET: &'static [u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     const DIGITS: u32 = 20;

@@ -10,10 +10,10 @@ use alloc::{format, string::String, vec::Vec};
 use core::fmt::Debug;
 
 use crate::books::Books;
-use crate::event::{Basis, Event};
+use crate::event::{Basis, Event, Subject};
 use crate::id::ClusterId;
 use crate::ledger::{Account, Bond, Ledger, Stamp};
-use crate::reservation::{Phase, Reservation, State};
+use crate::reservation::{Confirmation, Phase, Reservation, State};
 use crate::resources::Resources;
 
 /// Something that must hold and does not.
@@ -132,7 +132,8 @@ pub fn check_books(books: &Books) -> Vec<Violation> {
     found
 }
 
-/// Was capacity taken only where it was free? Looks at an event before it is applied.
+/// Was capacity taken only where it was free, and does it come back only when it is safe? Looks at an
+/// event before it is applied.
 pub fn judge(ledger: &Ledger, at: Stamp, event: &Event) -> Option<Violation> {
     match event {
         Event::Granted { id, provider, amounts, basis, .. } => {
@@ -150,8 +151,24 @@ pub fn judge(ledger: &Ledger, at: Stamp, event: &Event) -> Option<Violation> {
             }
             judge_taking(ledger, at, &grant.provider, &growth, basis)
         }
+        Event::Ended { id, confirmation, .. } => {
+            judge_return(ledger.reservation(*id)?, *confirmation)
+        }
         _ => None,
     }
+}
+
+/// Does capacity come back only as its provider's word, silence or loss allows? (That an agent is
+/// too old to confirm is known to the market alone, so `Unconfirmed` is believed.)
+fn judge_return(reservation: &Reservation, confirmation: Confirmation) -> Option<Violation> {
+    let confirmed = matches!(&reservation.state, State::Releasing(grant, _)
+        if grant.acknowledged == grant.generation);
+    let safe = match confirmation {
+        Confirmation::Confirmed => confirmed,
+        Confirmation::NothingHeld => reservation.holding().is_none(),
+        Confirmation::Unconfirmed | Confirmation::ProviderLost => true,
+    };
+    (!safe).then(|| violation("returns-unconfirmed", format!("{confirmation:?}: {reservation:?}")))
 }
 
 fn judge_taking(
@@ -165,7 +182,6 @@ fn judge_taking(
     let held = ledger.account(provider).map_or(&none, |account| &account.lent);
     let age = at.time.since(basis.received_at);
     let standing = ledger.standing(provider);
-    let total = held.checked_add(more);
     let rules = [
         ("takes-more-than-free", more.fits_in(&basis.room(held))),
         ("covers-more-than-held", basis.covered.fits_in(held)),
@@ -173,11 +189,10 @@ fn judge_taking(
         ("provider-cordoned", standing.is_none_or(|standing| standing.cordon.is_none())),
         ("provider-lost", standing.is_none_or(|standing| standing.lost.is_none())),
         ("provider-must-report", !ledger.awaits_report(provider)),
-        ("sum-overflows", total.is_ok()),
-        (
-            "above-cap",
-            standing.zip(total.ok()).is_none_or(|(standing, total)| standing.cap.allow(&total)),
-        ),
+        ("provider-revoked", !ledger.revoked().contains_key(&Subject::Cluster(provider.clone()))),
+        ("sum-overflows", held.checked_add(more).is_ok()),
+        // Of what is not taken now, more may be lent than a later cap allows.
+        ("above-cap", standing.is_none_or(|s| s.cap.room(more, held) == *more)),
     ];
     let broken = rules.into_iter().find(|(_, holds)| !holds);
     broken.map(|(rule, _)| {

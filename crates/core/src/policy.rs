@@ -70,11 +70,18 @@ pub struct Allowance {
     pub priority_max: i32,
     /// The most live reservations it may have, waiting ones included.
     pub reservations_max: u32,
+    /// The most keys of it that are remembered, those of ended reservations and tombstones included.
+    pub keys_max: u32,
 }
 
 impl Default for Allowance {
     fn default() -> Self {
-        Self { held: Limits::default(), priority_max: i32::MAX, reservations_max: 100_000 }
+        Self {
+            held: Limits::default(),
+            priority_max: i32::MAX,
+            reservations_max: 100_000,
+            keys_max: 500_000,
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 //! The log is the truth and the ledger is its fold. Whoever appends is the leader: safety is
 //! compare-and-append alone, so two brokers that both believe to lead cannot both succeed. This
 //! crate owns what a record is, the homes it can live in ([`memory`], [`embedded`]; Kubernetes and
-//! etcd plug in behind the same trait), the `conformance` suite that holds all homes to one
-//! contract, and what operators do with a log: `fsck`, `backup`, `dump`.
+//! etcd plug in behind the same trait), the [`conformance`] suite that holds all homes to one
+//! contract, and what operators do with a log: [`fsck`], [`backup`], [`dump`].
 //!
 //! The interface blocks. Callers with a runtime give it a thread, which is what an fsync needs
 //! anyway. Modules are listed in reading order.
@@ -19,6 +19,9 @@ pub mod snapshot;
 pub mod memory;
 pub mod faulty;
 pub mod embedded;
+pub mod dump;
+pub mod fsck;
+pub mod backup;
 pub mod conformance;
 
 use std::time::Duration;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use sublet_core::books::{Books, Reversal};
 use sublet_core::event::Event;
+use sublet_core::id::ReservationId;
 use sublet_core::invariants;
-use sublet_core::ledger::{self, Stamp};
+use sublet_core::ledger::{self, Place, Stamp};
 use sublet_core::plan::{self, Command, Reply};
 use sublet_core::policy::Policy;
 use sublet_core::time::Time;
@@ -62,6 +63,14 @@ struct Flight<T> {
     planned: Vec<Planned<T>>,
 }
 
+/// Which waiting requests may fit by now and have not been tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Untried {
+    None,
+    After(Place),
+    All,
+}
+
 /// The single owner of the books.
 pub struct Engine<T> {
     books: Books,
@@ -69,15 +78,14 @@ pub struct Engine<T> {
     backlog: VecDeque<Submitted<T>>,
     open: Option<Flight<T>>,
     writing: Option<Flight<T>>,
-    /// Something may have become free since waiting requests were last tried.
-    freed: bool,
+    untried: Untried,
 }
 
 impl<T> Engine<T> {
     /// An engine on what the log said, and what is remembered of the market.
     pub fn new(books: Books, policy: Arc<Policy>) -> Self {
         let (backlog, open, writing) = (VecDeque::new(), None, None);
-        Self { books, policy, backlog, open, writing, freed: true }
+        Self { books, policy, backlog, open, writing, untried: Untried::All }
     }
 
     /// The books, ahead of the disk: what is shown to anybody goes through [`Work::Look`].
@@ -88,7 +96,7 @@ impl<T> Engine<T> {
     /// Replaces the policy; what waits is tried under the new one.
     pub fn set_policy(&mut self, policy: Arc<Policy>) {
         self.policy = policy;
-        self.freed = true;
+        self.untried = Untried::All;
     }
 
     /// Is everything that was taken in answered?
@@ -144,19 +152,21 @@ impl<T> Engine<T> {
     /// Grants what waits and fits, down to a priority: before a new request of that priority is
     /// planned, because who waits came first.
     fn fill(&mut self, floor: Option<i32>, now: Time) -> Result<(), Contradiction> {
-        let mut after = None;
-        while self.freed && !self.open_is_full() {
+        while self.untried != Untried::None && !self.open_is_full() {
+            let after = match self.untried {
+                Untried::After(place) => Some(place),
+                Untried::None | Untried::All => None,
+            };
             let command = Command::Fill { after, floor };
             let plan = plan::plan(&self.books, &command, &self.policy, self.stamp(now));
             let Ok(plan) = plan else { break };
-            if let Reply::Filled(place) = plan.reply {
-                after = Some(place);
-                self.accept(plan.events, now)?;
-            } else {
-                // Only a pass over all of them shows that nothing more can be granted.
-                self.freed = floor.is_some();
+            let Reply::Filled(place) = plan.reply else {
+                let tried = floor.map(|floor| (Reverse(floor), u64::MAX, ReservationId::LAST));
+                self.untried = tried.max(after).filter(|_| floor.is_some()).into();
                 break;
-            }
+            };
+            self.untried = Untried::After(place);
+            self.accept(plan.events, now)?;
         }
         Ok(())
     }
@@ -168,7 +178,9 @@ impl<T> Engine<T> {
         };
         if let Command::Advertise(advertisement) = command {
             let silence = self.policy.silence;
-            self.freed |= self.books.hear(advertisement.as_ref().clone(), now, &silence);
+            if self.books.hear(advertisement.as_ref().clone(), now, &silence) {
+                self.untried = Untried::All;
+            }
         }
         let answer = match plan::plan(&self.books, command, &self.policy, self.stamp(now)) {
             Err(refusal) => Err(Failure::Refused(refusal)),
@@ -197,7 +209,9 @@ impl<T> Engine<T> {
             if let Some(violation) = invariants::judge(self.books.ledger(), stamp, &event) {
                 return Err(Contradiction::Unjustified(violation));
             }
-            self.freed |= frees(&event);
+            if frees(&event) {
+                self.untried = Untried::All;
+            }
             let reversal = self.books.apply(stamp, &event)?;
             let open = self.open(now);
             open.reversals.push(reversal);
@@ -265,7 +279,7 @@ impl<T> Engine<T> {
             }
             self.books.advance(stamp)?;
         }
-        self.freed = true;
+        self.untried = Untried::All;
         Ok(())
     }
 
@@ -282,6 +296,12 @@ impl<T> Engine<T> {
         let tell = |submitted: Submitted<T>| (submitted.ticket, Err(Failure::Unavailable));
         answers.extend(self.backlog.drain(..).map(tell));
         answers
+    }
+}
+
+impl From<Option<Place>> for Untried {
+    fn from(after: Option<Place>) -> Self {
+        after.map_or(Self::None, Self::After)
     }
 }
 

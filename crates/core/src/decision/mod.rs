@@ -1,23 +1,27 @@
 //! Stage 7 of 12 · decide — filter, score, pick: which provider takes a request, and why.
 //!
 //! Upstream: `ledger` and `market` say what is free. Downstream: `plan` turns the pick into events.
+//!
+//! [`filter`] is the one place that says who may take a request; [`score`] says who of them is
+//! best; [`index`] finds that one without looking at all; [`explain`] tells people afterwards.
+//! Nothing here changes anything: the same books, request, policy and time give the same answer.
 
 pub mod explain;
 pub mod filter;
 pub mod index;
 pub mod score;
 
-use alloc::{string::String, vec::Vec};
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
 use crate::books::Books;
 use crate::event::Basis;
 use crate::id::ClusterId;
-use crate::market::Freshness;
 use crate::policy::Policy;
 use crate::reservation::Ask;
 use crate::time::Time;
+use filter::{Filter, Question, Verdict};
 
 /// How to choose among the providers that fit.
 #[derive(
@@ -34,6 +38,11 @@ pub enum Strategy {
     Cost,
 }
 
+impl Strategy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Headroom, Self::Binpack, Self::Cost];
+}
+
 /// What a provider's label must be like.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Constraint {
@@ -41,6 +50,19 @@ pub struct Constraint {
     pub label: String,
     /// What is asked of it.
     pub is: Match,
+}
+
+impl Constraint {
+    /// Do these labels satisfy it?
+    pub fn admits(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.label);
+        match &self.is {
+            Match::In(values) => value.is_some_and(|value| values.contains(value)),
+            Match::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+            Match::Exists => value.is_some(),
+            Match::Absent => value.is_none(),
+        }
+    }
 }
 
 /// What is asked of a label, with the meanings of Kubernetes' selectors.
@@ -67,7 +89,7 @@ pub struct Pick {
 }
 
 /// Nobody was chosen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPick {
     /// Nobody fits; waiting a moment does not help.
     NobodyFits,
@@ -83,21 +105,25 @@ pub fn decide(
     policy: &Policy,
     now: Time,
 ) -> Result<Pick, NoPick> {
-    let strategy = ask.strategy.unwrap_or(policy.strategy);
-    let found = books.index().best(&ask.resources, strategy, |cluster| {
-        cluster != requester && filter(books, cluster, ask, policy, now)
-    });
+    let question = Question { books, requester, ask, policy, now };
+    // `Suspect` is the last filter, and without a pick every provider with room was looked at: one
+    // that is refused as Suspect could have met the request.
+    let mut suspects = false;
+    let mut accept = |cluster: &ClusterId| match question.verdict(cluster) {
+        Verdict::Fits => true,
+        Verdict::Refused(filter) => {
+            suspects |= filter == Filter::Suspect;
+            false
+        }
+    };
+    let found = match &ask.target {
+        Some(target) => accept(target).then(|| target.clone()),
+        None => books.index().best(&ask.resources, question.strategy(), accept),
+    };
     found
         .and_then(|provider| {
             let basis = books.basis(&provider, policy)?;
             Some(Pick { provider, basis })
         })
-        .ok_or(NoPick::NobodyFits)
-}
-
-fn filter(books: &Books, cluster: &ClusterId, _ask: &Ask, policy: &Policy, now: Time) -> bool {
-    books
-        .market()
-        .entry(cluster)
-        .is_some_and(|entry| entry.freshness(&policy.silence, now) == Freshness::Active)
+        .ok_or(if suspects { NoPick::OnlySuspects } else { NoPick::NobodyFits })
 }

@@ -1,35 +1,244 @@
 //! How well a provider suits a request: the Go system's two formulas in integers, and ours.
+//!
+//! A share is counted in parts of 2³², rounded down: `share(part, whole) = part · 2³² / whole`. The
+//! headroom that a request leaves of one resource is `share(room) − share(request)`, and a
+//! provider's headroom is the sum over the resources asked for. (The mean orders alike, because all
+//! providers are asked for the same.) Both shares are rounded before they are subtracted, so that
+//! the score is a figure of the provider less a figure of the request on that size of provider.
+//! That lets the index know the best score of many like providers exactly, without touching them;
+//! it differs from the true quotient by less than one part per resource.
 
-use super::{Strategy, index::Row};
+use core::{cmp::Reverse, fmt};
+
+use super::Strategy;
+use super::index::{Asked, Row, Summary};
+use crate::advertisement::Cost;
 use crate::resources::Resources;
-
-/// Greater is better; only compared with others for the same request and strategy.
-pub type Score = (i128, i128);
 
 /// Shares are counted in parts of this.
 pub const WHOLE: u64 = 1 << 32;
 
-/// The mean headroom left after the request, over the resources asked for, in parts of `WHOLE`.
-pub fn headroom(resources: &Resources, row: &Row) -> u64 {
-    let (mut sum, mut count) = (0u128, 0u128);
-    for (kind, amount) in resources.iter() {
-        let left = row.room.get(&kind).saturating_sub(amount);
-        sum = sum.saturating_add(share(left, row.allocatable.get(&kind)));
-        count = count.saturating_add(1);
-    }
-    sum.checked_div(count).and_then(|mean| u64::try_from(mean).ok()).unwrap_or(0)
+/// How good a provider is for a request; greater is better. Only compared with others for the same
+/// request and strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Score {
+    /// Which currency a price is in; nothing else uses it.
+    currency: Reverse<u64>,
+    /// What the request costs there in an hour.
+    price: Reverse<u128>,
+    /// The headroom that it leaves, or for bin packing how little.
+    room: i64,
 }
 
-fn share(part: u64, whole: u64) -> u128 {
-    u128::from(part).saturating_mul(u128::from(WHOLE)).checked_div(u128::from(whole)).unwrap_or(0)
+impl Score {
+    fn of_room(room: i64) -> Self {
+        Self { currency: Reverse(0), price: Reverse(0), room }
+    }
+}
+
+/// The share of `part` in `whole`; nothing has no shares, and nobody has more than the whole.
+pub fn share(part: u64, whole: u64) -> u64 {
+    if part >= whole {
+        return if whole == 0 { 0 } else { WHOLE };
+    }
+    let parts = if part < WHOLE {
+        // The common case of millicores and devices spares a division of 128 bits.
+        (part << 32).checked_div(whole)
+    } else {
+        let quotient = (u128::from(part) << 32).checked_div(u128::from(whole));
+        quotient.and_then(|quotient| u64::try_from(quotient).ok())
+    };
+    parts.unwrap_or(0)
+}
+
+/// The headroom left after the request, summed over the resources asked for, in parts of `WHOLE`.
+pub fn headroom(resources: &Resources, row: &Row) -> u64 {
+    resources.iter().fold(0, |sum, (kind, amount)| {
+        let size = row.allocatable.get(&kind);
+        let left = share(row.room.get(&kind), size).saturating_sub(share(amount, size));
+        sum.saturating_add(left)
+    })
 }
 
 /// The score of a provider that fits.
 pub fn score(strategy: Strategy, resources: &Resources, row: &Row) -> Score {
-    let headroom = i128::from(headroom(resources, row));
-    match strategy {
-        Strategy::Headroom => (headroom, 0),
-        Strategy::Binpack => (headroom.saturating_neg(), 0),
-        Strategy::Cost => (0, headroom),
+    strategy.ranking().score(headroom(resources, row), resources, row)
+}
+
+/// What a strategy is: it values one provider, and knows a value that none of many exceeds.
+pub(crate) trait Ranking {
+    /// The value of a provider that fits and is left with `headroom`.
+    fn score(&self, headroom: u64, resources: &Resources, row: &Row) -> Score;
+
+    /// At least the value of every provider under `summary`.
+    fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score;
+
+    /// Does a provider that reaches the bound exactly have the greatest share free? Then the first
+    /// of those is all that a tie has to know.
+    fn ends_at_most_free(&self) -> bool;
+}
+
+impl Strategy {
+    pub(crate) fn ranking(self) -> &'static dyn Ranking {
+        match self {
+            Self::Headroom => &Headroom,
+            Self::Binpack => &Binpack,
+            Self::Cost => &Cheapest,
+        }
     }
+}
+
+struct Headroom;
+
+impl Ranking for Headroom {
+    fn score(&self, headroom: u64, _: &Resources, _: &Row) -> Score {
+        Score::of_room(headroom.cast_signed())
+    }
+
+    fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score {
+        Score::of_room(asked.most_left(summary).cast_signed())
+    }
+
+    fn ends_at_most_free(&self) -> bool {
+        true
+    }
+}
+
+struct Binpack;
+
+impl Ranking for Binpack {
+    fn score(&self, headroom: u64, _: &Resources, _: &Row) -> Score {
+        Score::of_room(headroom.cast_signed().saturating_neg())
+    }
+
+    fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score {
+        Score::of_room(asked.least_left(summary).cast_signed().saturating_neg())
+    }
+
+    fn ends_at_most_free(&self) -> bool {
+        false
+    }
+}
+
+/// The cheapest for this request, then the most headroom.
+///
+/// Amounts in different currencies cannot be compared, and we know no rates: the currency that is
+/// first in the alphabet is exhausted before the next one, and who names no price comes last. A
+/// fleet that wants prices to decide agrees on one currency.
+struct Cheapest;
+
+impl Ranking for Cheapest {
+    fn score(&self, headroom: u64, resources: &Resources, row: &Row) -> Score {
+        let tag = Tag::of(row.cost.as_ref());
+        let (currency, price) = (Reverse(tag.currency), Reverse(tag.price(resources)));
+        Score { currency, price, room: headroom.cast_signed() }
+    }
+
+    fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score {
+        let tag = summary.tag;
+        let (currency, price) = (Reverse(tag.currency), Reverse(tag.price(asked.resources)));
+        Score { currency, price, room: asked.most_left(summary).cast_signed() }
+    }
+
+    fn ends_at_most_free(&self) -> bool {
+        true
+    }
+}
+
+/// A price tag as it is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag {
+    currency: u64,
+    cpu_micros: u64,
+    memory_micros: u64,
+}
+
+impl Tag {
+    /// Who names no price comes after all who do.
+    pub(crate) const NONE: Self =
+        Self { currency: u64::MAX, cpu_micros: u64::MAX, memory_micros: u64::MAX };
+
+    pub(crate) fn of(cost: Option<&Cost>) -> Self {
+        cost.map_or(Self::NONE, |cost| Self {
+            currency: currency_order(&cost.currency),
+            cpu_micros: cost.cpu_micros,
+            memory_micros: cost.memory_micros,
+        })
+    }
+
+    /// The smaller of each figure: no price under both is below it.
+    pub(crate) fn min(self, other: Self) -> Self {
+        Self {
+            currency: self.currency.min(other.currency),
+            cpu_micros: self.cpu_micros.min(other.cpu_micros),
+            memory_micros: self.memory_micros.min(other.memory_micros),
+        }
+    }
+
+    /// What the request costs in an hour, in millionths of a billionth of the currency: small
+    /// enough that neither millicores nor bytes are rounded.
+    fn price(self, resources: &Resources) -> u128 {
+        const BILLIONTHS_PER_MILLI: u128 = 1_000_000;
+        let times = |amount: u64, micros: u64| u128::from(amount).saturating_mul(micros.into());
+        times(resources.cpu, self.cpu_micros)
+            .saturating_mul(BILLIONTHS_PER_MILLI)
+            .saturating_add(times(resources.memory, self.memory_micros))
+    }
+}
+
+/// What the request costs there in an hour, in millionths of the currency, rounded up.
+pub fn price_micros(resources: &Resources, cost: &Cost) -> u128 {
+    Tag::of(Some(cost)).price(resources).div_ceil(1_000_000_000)
+}
+
+/// The first eight bytes of a currency's name as a number that orders like them. Real ones have
+/// three letters; longer names that begin alike count as one.
+fn currency_order(name: &str) -> u64 {
+    let bytes = name.bytes().chain(core::iter::repeat(0)).take(8);
+    bytes.fold(0, |sum, byte| (sum << 8) | u64::from(byte)).min(u64::MAX.saturating_sub(1))
+}
+
+/// The Go system's `status.score` in hundredths: 0 to 10 000, printed as `87.50`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StatusScore(u32);
+
+impl StatusScore {
+    /// In hundredths.
+    pub fn hundredths(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for StatusScore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:02}", self.0 / 100, self.0 % 100)
+    }
+}
+
+/// `50 · available/allocatable` of cpu plus the same of memory; 0 if either allocatable is 0.
+///
+/// Halves of a hundredth go to the even neighbour, as Go's `%.2f` does with values that a float
+/// holds exactly, such as 12.125.
+pub fn status_score(available: &Resources, allocatable: &Resources) -> StatusScore {
+    let (cpu, cpu_of) = narrow(available.cpu, allocatable.cpu);
+    let (memory, memory_of) = narrow(available.memory, allocatable.memory);
+    let of = cpu_of.saturating_mul(memory_of);
+    let sum = cpu.saturating_mul(memory_of).saturating_add(memory.saturating_mul(cpu_of));
+    let sum = sum.saturating_mul(5000);
+    let (Some(whole), Some(rest)) = (sum.checked_div(of), sum.checked_rem(of)) else {
+        return StatusScore(0);
+    };
+    let up = match rest.saturating_mul(2).cmp(&of) {
+        core::cmp::Ordering::Less => 0,
+        core::cmp::Ordering::Equal => whole % 2,
+        core::cmp::Ordering::Greater => 1,
+    };
+    StatusScore(u32::try_from(whole.saturating_add(up)).unwrap_or(0))
+}
+
+/// A part of a whole, small enough that two of them multiply; what is cut off is far below a
+/// hundredth, and nothing is cut below 2⁵⁰.
+fn narrow(part: u64, whole: u64) -> (u128, u128) {
+    let cut = 14_u32.saturating_sub(whole.leading_zeros());
+    (u128::from(part.min(whole) >> cut), u128::from(whole >> cut))
 }

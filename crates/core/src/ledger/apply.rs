@@ -133,17 +133,23 @@ impl Ledger {
                 state: State::Active(grant),
                 ..self.newborn(*id, requester, stamp)
             },
-            Some(known) => {
-                let older = known
-                    .holding()
-                    .filter(|old| old.provider == *provider && old.generation < *generation);
-                let older = older.ok_or(Error::Exists(*id))?;
-                // Nothing that either side may still count on is given back by adopting.
-                grant.held = older.held.max(amounts);
-                grant.granted_at = older.granted_at;
+            Some(known) if known.requester == *requester => {
+                match &known.state {
+                    // It was granted after the backup had been made.
+                    State::Pending { .. } => {}
+                    // Nothing that either side may still count on is given back by adopting.
+                    State::Reserved(older) | State::Active(older)
+                        if older.provider == *provider && older.generation < *generation =>
+                    {
+                        grant.held = older.held.max(amounts);
+                        grant.granted_at = older.granted_at;
+                    }
+                    _ => return Err(Error::Exists(*id)),
+                }
                 let state = State::Active(grant);
                 Reservation { state, changed: stamp.revision, ..known.clone() }
             }
+            Some(_) => return Err(Error::Exists(*id)),
         };
         let old = self.put(*id, Some(new))?;
         self.arrivals = self.arrivals.saturating_add(1);

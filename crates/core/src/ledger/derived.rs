@@ -5,7 +5,7 @@ use core::cmp::Reverse;
 use super::{Account, Bond, Error, Ledger};
 use crate::id::{ClusterId, Key, ReservationId};
 use crate::reservation::{Reservation, State};
-use crate::resources::Resources;
+use crate::resources::{self, Resources};
 
 /// The one way in which reservations and what is derived from them change.
 impl Ledger {
@@ -35,6 +35,12 @@ impl Ledger {
     fn index(&mut self, reservation: &Reservation) -> Result<(), Error> {
         let Reservation { id, requester, priority, arrival, state, .. } = reservation;
         if let Some(grant) = reservation.holding() {
+            if grant.provider == *requester {
+                return Err(Error::ToItself(*id));
+            }
+            if !grant.held.is_bounded() {
+                return Err(resources::Error::TooMany.into());
+            }
             // Both sums are made before either is kept, so that a refusal changes nothing.
             let none = Resources::default();
             let lent = self.account(&grant.provider).map_or(&none, |a| &a.lent);

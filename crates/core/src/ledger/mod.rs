@@ -50,6 +50,9 @@ pub enum Error {
         /// What was tried.
         step: Move,
     },
+    /// The provider would be the requester.
+    #[error("reservation {0}: a cluster does not lend to itself")]
+    ToItself(ReservationId),
     /// A generation that was never issued or is confirmed already.
     #[error("reservation {0}: this generation is not the one awaited")]
     Generation(ReservationId),
@@ -177,6 +180,11 @@ impl Ledger {
     /// What a requester's key stands for.
     pub fn bond(&self, requester: &ClusterId, key: &Key) -> Option<Bond> {
         self.keys.get(requester)?.get(key).copied()
+    }
+
+    /// How many keys of a requester are remembered, tombstones included.
+    pub fn key_count(&self, requester: &ClusterId) -> usize {
+        self.keys.get(requester).map_or(0, BTreeMap::len)
     }
 
     /// What a cluster lends and borrows; none when nothing.

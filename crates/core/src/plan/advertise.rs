@@ -4,14 +4,16 @@
 //! provider that was given up is back; a provider reports after a restore, and what the ledger had
 //! forgotten is adopted; an agent turns out to be too old to ever confirm an end.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use super::{EVENTS_MAX, Plan, Reply, Scene};
 use crate::advertisement::{Advertisement, GrantReport};
 use crate::event::{Event, Note};
 use crate::id::{ClusterId, Generation};
 use crate::instruction::{self, Side};
+use crate::ledger::Ledger;
 use crate::reservation::{Actor, Confirmation, State};
+use crate::resources::Resources;
 
 /// The requester may have seen later instructions than the provider carried out. What is adopted is
 /// told anew with a generation so far ahead that neither side takes it for one that it has seen.
@@ -46,14 +48,12 @@ impl Scene<'_> {
         if !ledger.awaits_report(cluster) {
             return;
         }
-        // Unknown, or known from before a later instruction that the provider has carried out.
-        let forgotten = |report: &&GrantReport| match ledger.reservation(report.id) {
-            None => report.requester != *cluster,
-            Some(known) => known.holding().is_some_and(|grant| {
-                grant.provider == *cluster && grant.generation < report.generation
-            }),
-        };
-        for report in grants.iter().filter(forgotten) {
+        let mut sums = Sums { lent: self.books.held(cluster), borrowed: BTreeMap::new() };
+        for report in grants.iter().filter(|report| is_forgotten(ledger, cluster, report)) {
+            // What cannot be counted is not adopted; while it is reported, its room is not lent.
+            if !sums.add(ledger, report) {
+                continue;
+            }
             if events.len() >= EVENTS_MAX / 2 {
                 // The rest follows with the next advertisement; until then it lends nothing.
                 return;
@@ -87,5 +87,48 @@ impl Scene<'_> {
                 events.push(Event::Ended { id: *id, reason, by, confirmation });
             }
         }
+    }
+}
+
+/// Unknown, waiting, or known from before a later instruction that the provider has carried out.
+fn is_forgotten(ledger: &Ledger, cluster: &ClusterId, report: &GrantReport) -> bool {
+    let known = ledger.reservation(report.id);
+    let older = known.is_none_or(|known| {
+        let older = match &known.state {
+            State::Pending { .. } => true,
+            State::Reserved(grant) | State::Active(grant) => {
+                grant.provider == *cluster && grant.generation < report.generation
+            }
+            State::Releasing(..) | State::Ended { .. } => false,
+        };
+        older && known.requester == report.requester
+    });
+    older && report.requester != *cluster
+}
+
+/// What both sides hold with all that is adopted: numbers from outside must not break a sum.
+struct Sums {
+    lent: Resources,
+    borrowed: BTreeMap<ClusterId, Resources>,
+}
+
+impl Sums {
+    /// Counts a report in; false where that is not possible.
+    fn add(&mut self, ledger: &Ledger, report: &GrantReport) -> bool {
+        let none = Resources::default();
+        let known = ledger.reservation(report.id).and_then(|known| known.holding());
+        let held = known.map_or(&none, |grant| &grant.held);
+        let growth = report.amounts.minus_floor(held);
+        let account = ledger.account(&report.requester);
+        let borrowed = self.borrowed.get(&report.requester);
+        let borrowed = borrowed.or(account.map(|account| &account.borrowed)).unwrap_or(&none);
+        let sums = (self.lent.checked_add(&growth), borrowed.checked_add(&growth));
+        let (Ok(lent), Ok(borrowed)) = sums else { return false };
+        if !held.max(&report.amounts).is_bounded() {
+            return false;
+        }
+        self.lent = lent;
+        self.borrowed.insert(report.requester.clone(), borrowed);
+        true
     }
 }

@@ -28,10 +28,14 @@ impl Scene<'_> {
         duration: Option<Span>,
     ) -> Result<Plan, Refusal> {
         let reservation = self.owned(by, id)?;
-        self.running(reservation, Move::Renew)?;
+        let grant = self.running(reservation, Move::Renew)?;
         Ask { duration, ..reservation.ask.clone() }.check()?;
         self.check_duration(duration)?;
-        Ok(Plan::about(id, [Event::Renewed { id, expires_at: self.expiry(duration) }]))
+        let expires_at = self.expiry(duration);
+        if expires_at == grant.expires_at {
+            return Ok(Plan::about(id, []));
+        }
+        Ok(Plan::about(id, [Event::Renewed { id, expires_at }]))
     }
 
     pub(super) fn resize(
@@ -48,6 +52,9 @@ impl Scene<'_> {
         }
         if grant.amounts == *resources {
             return Ok(Plan::about(id, []));
+        }
+        if !grant.held.max(resources).is_bounded() {
+            return Err(AskError::Kinds.into());
         }
         if !self.confirms(&grant.provider).unwrap_or(grant.confirms) {
             return Err(Refusal::ProviderIsOld);
@@ -84,6 +91,7 @@ impl Scene<'_> {
         let fits = self.books.is_open(&grant.provider)
             && self.policy.allows(requester, &grant.provider)
             && ask.resources.fits_in(&self.books.room(&grant.provider))
+            && !self.overflows(requester, &ask.resources)
             && filter::allowance_excess(self.books, requester, &ask, self.policy).is_none();
         match fresh {
             Some(Freshness::Active) if fits => Ok(()),

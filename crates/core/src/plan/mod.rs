@@ -234,6 +234,11 @@ pub enum Refusal {
     /// Too many at once.
     #[error("you have {0} live reservations, which is the most you may have: release one first")]
     TooManyReservations(u32),
+    /// Too many keys within a day.
+    #[error(
+        "{0} of your keys are remembered, which is the most: they are forgotten a day after use"
+    )]
+    TooManyKeys(u32),
     /// Too many wait at once.
     #[error("{0} requests wait already, which is the most: ask without waiting, or later")]
     TooManyWaiting(u32),

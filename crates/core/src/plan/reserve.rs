@@ -7,7 +7,8 @@ use crate::decision::{self, NoPick, Pick, explain, filter};
 use crate::event::{Event, Subject};
 use crate::id::{ClusterId, Key, ReservationId};
 use crate::ledger::{Bond, Place};
-use crate::reservation::Ask;
+use crate::reservation::{Ask, Reservation};
+use crate::resources::Resources;
 use crate::time::{Span, Time};
 
 impl Scene<'_> {
@@ -23,6 +24,11 @@ impl Scene<'_> {
             None => self.check(requester, ask)?,
         }
         let id = ReservationId::derive(requester, key, self.at.revision);
+        if let Some(known) = self.books.ledger().reservation(id) {
+            // A restored log reached this revision again, and the provider reported what it keeps.
+            let same = known.requester == *requester && known.ask.resources == ask.resources;
+            return if same { Ok(Plan::about(id, [])) } else { Err(Refusal::KeyReused(id)) };
+        }
         let asked = |until| Event::Requested {
             id,
             requester: requester.clone(),
@@ -43,7 +49,7 @@ impl Scene<'_> {
                 let events = vec![asked(now), self.grant(id, ask, pick)];
                 Ok(Plan::new(events, reply(why)))
             }
-            Err(no) => match ask.wait {
+            Err(no) => match ask.wait.filter(|wait| !wait.is_zero()) {
                 None => Err(self.refuse(no, requester, ask)),
                 Some(wait) => {
                     self.check_queue(wait)?;
@@ -65,6 +71,10 @@ impl Scene<'_> {
     pub(super) fn fill(&self, after: Option<Place>, floor: Option<i32>) -> Plan {
         let waiting = self.books.ledger().waiting(after);
         let served = waiting.take_while(|(place, _)| floor.is_none_or(|floor| place.0.0 >= floor));
+        // Whose patience is over has not been swept yet.
+        let patient =
+            |reservation: &Reservation| reservation.deadline().is_some_and(|t| t > self.at.time);
+        let served = served.filter(|(_, r)| patient(r) && !self.is_revoked(&r.requester));
         for (place, reservation) in served {
             if let Ok(pick) = self.choose(&reservation.requester, &reservation.ask) {
                 let granted = self.grant(reservation.id, &reservation.ask, pick);
@@ -87,10 +97,11 @@ impl Scene<'_> {
     fn check(&self, requester: &ClusterId, ask: &Ask) -> Result<(), Refusal> {
         ask.check()?;
         let ledger = self.books.ledger();
-        if ledger.revoked().contains_key(&Subject::Cluster(requester.clone())) {
+        if self.is_revoked(requester) {
             return Err(Refusal::Revoked);
         }
         self.check_duration(ask.duration)?;
+        self.check_keys(requester)?;
         let live = ledger.account(requester).map_or(0, |account| account.borrowing.len());
         let most = self.policy.allowance(requester).reservations_max;
         if u32::try_from(live).is_ok_and(|live| live < most) {
@@ -98,6 +109,12 @@ impl Scene<'_> {
         } else {
             Err(Refusal::TooManyReservations(most))
         }
+    }
+
+    pub(super) fn check_keys(&self, requester: &ClusterId) -> Result<(), Refusal> {
+        let most = self.policy.allowance(requester).keys_max;
+        let known = u32::try_from(self.books.ledger().key_count(requester));
+        if known.is_ok_and(|known| known < most) { Ok(()) } else { Err(Refusal::TooManyKeys(most)) }
     }
 
     pub(super) fn check_duration(&self, duration: Option<Span>) -> Result<(), Refusal> {
@@ -122,8 +139,19 @@ impl Scene<'_> {
         }
     }
 
+    fn is_revoked(&self, cluster: &ClusterId) -> bool {
+        self.books.ledger().revoked().contains_key(&Subject::Cluster(cluster.clone()))
+    }
+
+    /// Would all that is held for `requester` go beyond 64 bits?
+    pub(super) fn overflows(&self, requester: &ClusterId, more: &Resources) -> bool {
+        let account = self.books.ledger().account(requester);
+        account.is_some_and(|account| account.borrowed.checked_add(more).is_err())
+    }
+
     fn choose(&self, requester: &ClusterId, ask: &Ask) -> Result<Pick, NoPick> {
-        if filter::allowance_excess(self.books, requester, ask, self.policy).is_some() {
+        let excess = filter::allowance_excess(self.books, requester, ask, self.policy);
+        if excess.is_some() || self.overflows(requester, &ask.resources) {
             return Err(NoPick::NobodyFits);
         }
         decision::decide(self.books, requester, ask, self.policy, self.at.time)

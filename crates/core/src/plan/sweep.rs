@@ -27,10 +27,15 @@ impl Scene<'_> {
                 }));
             }
         }
-        let more = events.len() > EVENTS_MAX;
+        let mut more = events.len() > EVENTS_MAX;
         events.truncate(EVENTS_MAX);
-        if !more && let Some(forgotten) = self.forget() {
-            events.push(forgotten);
+        match self.forget() {
+            Some((forgotten, rest)) if events.len() < EVENTS_MAX => {
+                events.push(forgotten);
+                more |= rest;
+            }
+            Some(_) => more = true,
+            None => {}
         }
         Plan::new(events, Reply::Swept { more })
     }
@@ -64,20 +69,23 @@ impl Scene<'_> {
         })
     }
 
+    /// What a provider lends, without what is due: that has its event already.
     fn lent_by(&self, cluster: &ClusterId) -> impl Iterator<Item = &Reservation> {
         let ledger = self.books.ledger();
         let lending = ledger.account(cluster).map(|account| &account.lending);
-        lending.into_iter().flatten().filter_map(|id| ledger.reservation(*id))
+        let lent = lending.into_iter().flatten().filter_map(|id| ledger.reservation(*id));
+        lent.filter(|reservation| reservation.deadline().is_none_or(|time| time > self.at.time))
     }
 
-    fn forget(&self) -> Option<Event> {
+    /// What may be forgotten, and whether there is more of it than one event should hold.
+    fn forget(&self) -> Option<(Event, bool)> {
         let before = self.at.time.as_millis().checked_sub(self.policy.key_retention.as_millis())?;
         let before = Time::from_millis(before);
         let ledger = self.books.ledger();
         let reservations: Vec<_> = ledger.ended_before(before).take(EVENTS_MAX).collect();
         let tombstones: Vec<_> = ledger.tombstones_before(before).take(EVENTS_MAX).collect();
-        let nothing = reservations.is_empty() && tombstones.is_empty();
-        (!nothing).then_some(Event::Forgotten { reservations, tombstones })
+        let most = reservations.len().max(tombstones.len());
+        (most > 0).then_some((Event::Forgotten { reservations, tombstones }, most == EVENTS_MAX))
     }
 }
 

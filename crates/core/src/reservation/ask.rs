@@ -50,6 +50,13 @@ pub enum AskError {
     /// It would be over at once.
     #[error("a duration of 0 would end at once: leave it out, or say for example 1h")]
     NoTime,
+    /// More extended resources than are kept, those counted that are still held from before.
+    #[error(
+        "more than {max} extended resources, with those held until the provider confirms: leave \
+         some out, or wait",
+        max = Resources::EXTENDED_MAX
+    )]
+    Kinds,
     /// More constraints than are looked at.
     #[error("more than {max} constraints: leave some out", max = Ask::CONSTRAINTS_MAX)]
     Constraints,

@@ -123,6 +123,11 @@ impl Resources {
         [self.cpu, self.memory, self.gpu, self.storage] == [0; 4] && self.extended.is_empty()
     }
 
+    /// Are there no more extended resources than can be written and read back?
+    pub fn is_bounded(&self) -> bool {
+        self.extended.len() <= Self::EXTENDED_MAX
+    }
+
     /// The one question of capacity: is there room for all of this?
     pub fn fits_in(&self, room: &Self) -> bool {
         self.cpu <= room.cpu

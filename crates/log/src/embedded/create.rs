@@ -5,7 +5,7 @@
 //! one that never held anything is made again.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use rusqlite::{Connection, params};
@@ -17,6 +17,9 @@ use super::{DATABASE, Error, JOURNAL, PART_BYTES};
 use crate::{Cause, Head, Record, Snapshot};
 
 const DRAFT: &str = "sublet.db.new";
+/// Where the header of a `SQLite` file says how it is to be written and read.
+const JOURNAL_MODE_AT: usize = 18;
+const JOURNAL_MODE_WAL: [u8; 2] = [2, 2];
 
 /// What a new store begins with.
 #[derive(Default)]
@@ -96,10 +99,19 @@ fn build(draft: &Path, contents: Contents<'_>) -> Result<(), Cause> {
     transaction.commit()?;
     let journal: String =
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
-    if journal != "wal" {
-        return Err(format!("the file system allows no shared journal: got {journal}").into());
+    connection.close().map_err(|(_, error)| error)?;
+    check_journal_mode(draft, &journal)
+}
+
+/// Looks into the file itself: `SQLite` answers `wal` even when it could not write that down.
+fn check_journal_mode(draft: &Path, answer: &str) -> Result<(), Cause> {
+    let mut header = [0; JOURNAL_MODE_AT + JOURNAL_MODE_WAL.len()];
+    File::open(draft)?.read_exact(&mut header)?;
+    if answer == "wal" && header.ends_with(&JOURNAL_MODE_WAL) {
+        Ok(())
+    } else {
+        Err(format!("its journal could not be set up; it is {answer}").into())
     }
-    connection.close().map_err(|(_, error)| error.into())
 }
 
 fn fill(connection: &Connection, contents: Contents<'_>) -> Result<(), Cause> {

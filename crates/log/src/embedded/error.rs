@@ -95,6 +95,11 @@ impl Error {
     /// A database that cannot be reached is not damaged; one that makes no sense is.
     pub(super) fn sqlite(doing: &'static str, path: &Path, error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode::{CannotOpen, DiskFull, PermissionDenied, SystemIoFailure};
+        // The one I/O error that is about the file and not about the disk: it is too short.
+        let code = error.sqlite_error().map(|error| error.extended_code);
+        if code == Some(rusqlite::ffi::SQLITE_IOERR_SHORT_READ) {
+            return Self::corrupt(path.display().to_string(), error);
+        }
         match error.sqlite_error_code() {
             Some(CannotOpen | DiskFull | PermissionDenied | SystemIoFailure) => {
                 Self::Io { doing, path: path.into(), source: error.into() }

@@ -10,7 +10,15 @@ pub(super) const LOCK: &str = "lock";
 
 /// Held as long as the folder is used.
 pub(super) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    /// Closing alone would leave the lock to a child process that is just being started and still
+    /// shares the open file.
+    fn drop(&mut self) {
+        drop(self.file.unlock());
+    }
 }
 
 impl Lock {
@@ -30,13 +38,12 @@ impl Lock {
             }
             Err(TryLockError::Error(error)) => return Err(io("take the lock")(error)),
         }
-        // The number is only for the message that a second process prints.
+        // The number is only for the message that a second process prints: a full disk must not
+        // keep the log from being opened and read.
         let number = format!("{}\n", std::process::id());
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| file.write_all(number.as_bytes()))
-            .map_err(io("write the lock"))?;
-        Ok(Self { _file: file })
+        drop(file.rewind().and_then(|()| file.write_all(number.as_bytes())));
+        drop(file.set_len(number.len() as u64));
+        Ok(Self { file })
     }
 }
 

@@ -66,6 +66,20 @@ const PART_BYTES: usize = 256 * 1024;
 /// How many records are dropped in one commit, for the same reason.
 const COMPACT_BATCH: u64 = 256;
 
+/// How a log is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The journal is copied into the database when about this much was written to it: often
+    /// enough to keep it small, rarely enough that its cost disappears among the commits.
+    pub checkpoint_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { checkpoint_bytes: 16 * 1024 * 1024 }
+    }
+}
+
 /// A handle on the log in one folder.
 pub struct Embedded {
     folder: PathBuf,
@@ -91,18 +105,23 @@ struct Position {
 impl Embedded {
     /// Opens the log in `folder`, and makes an empty one where there is none.
     pub fn open(folder: &Path) -> Result<Self, Error> {
+        Self::open_with(folder, Options::default())
+    }
+
+    /// Opens the log in `folder` as [`Embedded::open`] does, kept in this way.
+    pub fn open_with(folder: &Path, options: Options) -> Result<Self, Error> {
         std::fs::create_dir_all(folder).map_err(|e| Error::io("create the folder", folder, e))?;
         let lock = Lock::take(folder)?;
         if create::is_fresh(folder)? {
             create::create(folder, Contents::default())?;
         }
-        Self::start(folder, lock, true)
+        Self::start(folder, lock, Some(options))
     }
 
     /// Opens the log in `folder` only to look at it: appends are refused.
     pub fn open_read_only(folder: &Path) -> Result<Self, Error> {
         let lock = Lock::take(folder)?;
-        Self::start(folder, lock, false)
+        Self::start(folder, lock, None)
     }
 
     /// Makes a log with these contents in `folder`, which must be empty.
@@ -113,12 +132,11 @@ impl Embedded {
         create::create(folder, contents)
     }
 
-    fn start(folder: &Path, lock: Lock, writable: bool) -> Result<Self, Error> {
+    fn start(folder: &Path, lock: Lock, options: Option<Options>) -> Result<Self, Error> {
         let position = verify::verify(folder)?;
-        let writer = if writable {
-            Writer::open(folder)?
-        } else {
-            Writer::closed("the log was opened only to be read")
+        let writer = match options {
+            Some(options) => Writer::open(folder, options)?,
+            None => Writer::closed("the log was opened only to be read"),
         };
         Ok(Self {
             folder: folder.into(),

@@ -1,12 +1,16 @@
 //! Everything that is checked before a folder is believed, without writing anything.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
 use super::query::{self, EachError};
 use super::{DATABASE, Error, JOURNAL, Position, SCRATCH, head, schema};
 use crate::{Admission, Cause, Head, ReadError, Snapshot};
+
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Verifies the whole store and says where it stands.
 pub(super) fn verify(folder: &Path) -> Result<Position, Error> {
@@ -21,12 +25,26 @@ pub(super) fn verify(folder: &Path) -> Result<Position, Error> {
         return Err(missing(folder, DATABASE, because));
     }
     let noted = noted.ok_or_else(|| missing(folder, head::HEAD, "there is a database".into()))?;
+    check_magic(&database)?;
     let traces = Traces::before(folder);
     let verdict = judge(folder, noted);
     if verdict.is_err() {
         traces.remove_new();
     }
     verdict
+}
+
+/// Looks at the file before `SQLite` does, which takes an empty one for new and deletes the journal
+/// beside it.
+fn check_magic(database: &Path) -> Result<(), Error> {
+    let mut magic = [0; MAGIC.len()];
+    let file = File::open(database).map_err(|e| Error::io("open", database, e))?;
+    let read = file.take(magic.len() as u64).read(&mut magic);
+    read.map_err(|e| Error::io("read", database, e))?;
+    if magic == *MAGIC {
+        return Ok(());
+    }
+    Err(Error::corrupt(database.display().to_string(), "it does not begin as a database does"))
 }
 
 fn missing(folder: &Path, file: &'static str, because: String) -> Error {
@@ -62,6 +80,11 @@ fn check_format(connection: &Connection, folder: &Path) -> Result<(), Error> {
     let application = read("application_id").map_err(sqlite)?;
     if application != schema::APPLICATION_ID {
         let why = format!("application id {application:#x} is not that of a sublet log");
+        return Err(Error::corrupt(path.display().to_string(), why));
+    }
+    let journal: String = schema::pragma(connection, "journal_mode").map_err(sqlite)?;
+    if journal != "wal" {
+        let why = format!("its journal is {journal}, not wal");
         return Err(Error::corrupt(path.display().to_string(), why));
     }
     let format = read("user_version").map_err(sqlite)?;
@@ -155,8 +178,8 @@ fn check_chain(
 
 /// What `SQLite` may leave behind although it only read; removed when the store is refused.
 struct Traces {
-    journal: Option<std::path::PathBuf>,
-    scratch: Option<std::path::PathBuf>,
+    journal: Option<PathBuf>,
+    scratch: Option<PathBuf>,
 }
 
 impl Traces {

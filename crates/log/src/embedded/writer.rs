@@ -1,18 +1,17 @@
 //! The one connection that writes, and the latch that ends its right to acknowledge.
 
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::Error;
 use super::head::{HeadFile, position_text};
 use super::query::row_number;
 use super::schema::{self, MARK_FLOOR, MARK_SNAPSHOT, SnapshotMark};
+use super::{Error, JOURNAL, Options};
 use crate::{Cause, Head, Record};
 
-/// The journal is copied into the database when about this much was written to it: often enough to
-/// keep it small, rarely enough that its cost disappears among the commits.
-const CHECKPOINT_BYTES: usize = 16 * 1024 * 1024;
 /// What a commit writes beyond its data: about two pages.
 const COMMIT_OVERHEAD_BYTES: usize = 8 * 1024;
 
@@ -24,6 +23,7 @@ pub(super) struct Writer {
 struct Open {
     connection: Connection,
     head: HeadFile,
+    options: Options,
     /// Written since the last checkpoint.
     journal_bytes: usize,
     /// Whether the noted head was synced since the store was opened.
@@ -31,10 +31,12 @@ struct Open {
 }
 
 impl Writer {
-    pub(super) fn open(folder: &Path) -> Result<Self, Error> {
+    pub(super) fn open(folder: &Path, options: Options) -> Result<Self, Error> {
+        make_journal_durable(folder).map_err(|e| Error::io("sync", folder, e))?;
         let state = Open {
             connection: schema::open_for_writing(folder)?,
             head: HeadFile::open(folder)?,
+            options,
             journal_bytes: 0,
             head_synced: false,
         };
@@ -116,10 +118,17 @@ impl Writer {
     }
 }
 
+/// Makes sure that the journal's name outlives a power loss before anything relies on it:
+/// `SQLite` syncs the folder too, but goes on when that fails.
+fn make_journal_durable(folder: &Path) -> io::Result<()> {
+    OpenOptions::new().create(true).append(true).open(folder.join(JOURNAL))?.sync_all()?;
+    File::open(folder)?.sync_all()
+}
+
 impl Open {
     /// Done before a commit and not after it, so that its failure never hides behind a success.
     fn checkpoint_if_due(&mut self) -> Result<(), Cause> {
-        if self.journal_bytes < CHECKPOINT_BYTES {
+        if self.journal_bytes < self.options.checkpoint_bytes {
             return Ok(());
         }
         // A reader may hold it up; then it is done next time, and no harm is done.

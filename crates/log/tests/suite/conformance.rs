@@ -1,4 +1,4 @@
-//! Every home keeps the same contract.
+//! Every home keeps the same contract, and the suite notices homes that do not.
 
 use std::error::Error;
 

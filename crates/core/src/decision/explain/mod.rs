@@ -1,0 +1,204 @@
+//! Why a request was granted where it was, or why not: a value for people, made after the decision.
+//!
+//! Of a grant: what the winner keeps free and who came next. Of a refusal: how many clusters each
+//! filter refused, and the smallest changes that would have been granted. What is proposed is true:
+//! it comes from the same verdicts that the decision goes by. The size is bounded by the named
+//! limits below, whatever the size of the fleet; the work of explaining a refusal is not, because
+//! it counts everybody.
+
+mod candidates;
+mod granted;
+mod refused;
+mod text;
+
+use alloc::collections::BTreeMap;
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use super::filter::{Filter, Question};
+use super::{Constraint, Pick, Strategy};
+use crate::books::Books;
+use crate::id::ClusterId;
+use crate::policy::{Policy, Visibility};
+use crate::reservation::Ask;
+use crate::resources::{Kind, Resources};
+use crate::time::Time;
+
+pub use candidates::{Candidate, Detail, Judgement, candidates};
+
+/// Runners-up that a grant names.
+pub const RUNNERS_UP_MAX: usize = 3;
+/// Clusters that a refusal names as nearest.
+pub const NEAREST_MAX: usize = 3;
+/// Filters whose lifting a refusal proposes.
+pub const LIFTS_MAX: usize = 3;
+
+/// Why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Explanation {
+    /// Why there.
+    Granted(Granted),
+    /// Why nowhere.
+    Refused(Refused),
+}
+
+/// Why a request was granted where it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Granted {
+    /// How it was chosen.
+    pub strategy: Strategy,
+    /// Who was chosen.
+    pub winner: Ranked,
+    /// Who came next, best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runners_up: Vec<Ranked>,
+}
+
+/// A cluster that fits, and the terms of its score.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ranked {
+    /// Who.
+    pub cluster: ClusterId,
+    /// What it keeps free after the request, of each resource asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Left>,
+    /// What it takes for it, where the price decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// What stays free of one resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Left {
+    /// Of what.
+    pub resource: Kind,
+    /// In hundredths of a percent of what the cluster has.
+    pub hundredths_of_percent: u32,
+}
+
+/// What a request costs in an hour.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Price {
+    /// In millionths of the currency, rounded up.
+    pub micros: u64,
+    /// As the provider names it.
+    pub currency: String,
+}
+
+/// Why a request was granted nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Refused {
+    /// How many clusters are known.
+    pub clusters: u64,
+    /// How many each filter refused; each cluster is counted once, at its first reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<Filter, u64>,
+    /// How many would have taken it, were it not for the allowance.
+    pub fitting: u64,
+    /// How much less must be asked for to stay within the requester's allowance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowance: Option<Resources>,
+    /// The clusters that are short of the least, nearest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<Nearest>,
+    /// Clusters with room that only one other reason stands against.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lifts: Vec<Lift>,
+}
+
+/// What would have been enough on a cluster that is only too full. Each change that is named is
+/// enough by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Nearest {
+    /// Who.
+    pub cluster: ClusterId,
+    /// Ask for so much less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub less: Option<Resources>,
+    /// So much more free there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<Resources>,
+    /// Its cap raised by so much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<Resources>,
+}
+
+/// One reason less, and a cluster with room would have been chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lift {
+    /// The reason.
+    pub filter: Filter,
+    /// A cluster that it alone stands against.
+    pub cluster: ClusterId,
+    /// Which constraint is not met, if that is the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<Constraint>,
+}
+
+impl Explanation {
+    /// The part of it that a cluster may see.
+    #[must_use]
+    pub fn seen_by(&self, visibility: Visibility) -> Self {
+        match (visibility, self.clone()) {
+            (Visibility::Everything, whole) => whole,
+            (Visibility::Names, Self::Granted(granted)) => Self::Granted(Granted {
+                winner: granted.winner.name_only(),
+                runners_up: granted.runners_up.into_iter().map(Ranked::name_only).collect(),
+                ..granted
+            }),
+            // What would have been enough is what `Names` is for.
+            (Visibility::Names, refused) => refused,
+            // The requester is told its provider in any case.
+            (Visibility::Counts, Self::Granted(granted)) => Self::Granted(Granted {
+                winner: granted.winner.name_only(),
+                runners_up: Vec::new(),
+                ..granted
+            }),
+            // The allowance is the requester's own affair.
+            (Visibility::Counts, Self::Refused(refused)) => {
+                Self::Refused(Refused { nearest: Vec::new(), lifts: Vec::new(), ..refused })
+            }
+        }
+    }
+}
+
+impl Ranked {
+    fn name_only(self) -> Self {
+        Self { left: Vec::new(), price: None, ..self }
+    }
+}
+
+/// Why `pick` was chosen, on the books as they were before it was granted.
+#[expect(clippy::too_many_arguments, reason = "one request in its circumstances")]
+pub fn granted(
+    books: &Books,
+    requester: &ClusterId,
+    ask: &Ask,
+    pick: &Pick,
+    policy: &Policy,
+    now: Time,
+) -> Explanation {
+    let question = Question { books, requester, ask, policy, now };
+    Explanation::Granted(granted::explain(question, &pick.provider))
+}
+
+/// Why nobody was chosen.
+pub fn refused(
+    books: &Books,
+    requester: &ClusterId,
+    ask: &Ask,
+    policy: &Policy,
+    now: Time,
+) -> Explanation {
+    let question = Question { books, requester, ask, policy, now };
+    Explanation::Refused(refused::explain(question))
+}

@@ -1,0 +1,186 @@
+//! Explanations in sentences.
+//!
+//! Amounts are rounded up to hundredths of their unit: asking for a little less than needed, or
+//! having a little more free, is still enough, so a rounded proposal stays true.
+
+use alloc::vec::Vec;
+use core::fmt::{self, Display, Formatter};
+
+use super::{Explanation, Granted, Left, Lift, Nearest, Price, Ranked, Refused};
+use crate::decision::filter::Filter;
+use crate::resources::{Kind, Resources};
+
+impl Display for Explanation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Granted(granted) => granted.fmt(f),
+            Self::Refused(refused) => refused.fmt(f),
+        }
+    }
+}
+
+impl Display for Granted {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.winner)?;
+        if self.runners_up.is_empty() {
+            return Ok(());
+        }
+        f.write_str("; next ")?;
+        list(f, &self.runners_up, ", then ")
+    }
+}
+
+impl Display for Ranked {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.cluster)?;
+        if let Some(Price { micros, currency }) = &self.price {
+            write!(f, " for {}.{:06} {currency} an hour", micros / 1_000_000, micros % 1_000_000)?;
+        }
+        if self.left.is_empty() {
+            return Ok(());
+        }
+        f.write_str(" (")?;
+        list(f, &self.left, ", ")?;
+        f.write_str(" left)")
+    }
+}
+
+impl Display for Left {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.hundredths_of_percent / 100, self.hundredths_of_percent % 100);
+        write!(f, "{whole}.{rest:02} % {}", self.resource)
+    }
+}
+
+impl Display for Refused {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.clusters {
+            0 => f.write_str("no cluster is known")?,
+            1 => f.write_str("of 1 cluster ")?,
+            many => write!(f, "of {many} clusters ")?,
+        }
+        let counts: Vec<_> = self.refused.iter().map(|(filter, n)| Count(*filter, *n)).collect();
+        list(f, &counts, ", ")?;
+        if self.fitting > 0 {
+            write!(f, "{}{} with room", if counts.is_empty() { "" } else { ", " }, self.fitting)?;
+        }
+        if let Some(excess) = &self.allowance {
+            write!(f, "; {} more than your allowance", Amounts(excess))?;
+        }
+        if self.nearest.is_empty() && self.lifts.is_empty() {
+            return Ok(());
+        }
+        f.write_str("; enough would be ")?;
+        list(f, &self.nearest, "; or ")?;
+        if !self.nearest.is_empty() && !self.lifts.is_empty() {
+            f.write_str("; or ")?;
+        }
+        list(f, &self.lifts, "; or ")
+    }
+}
+
+struct Count(Filter, u64);
+
+impl Display for Count {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.1, self.0)
+    }
+}
+
+impl Display for Nearest {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { cluster, less, more, cap } = self;
+        if let Some(less) = less {
+            write!(f, "{} less", Amounts(less))?;
+        }
+        let or = if less.is_some() { ", or " } else { "" };
+        match (more, cap) {
+            (Some(more), _) => write!(f, "{or}{} more free on {cluster}", Amounts(more)),
+            (None, Some(cap)) => write!(f, "{or}a cap {} higher on {cluster}", Amounts(cap)),
+            (None, None) => write!(f, " on {cluster}"),
+        }
+    }
+}
+
+impl Display for Lift {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let cluster = &self.cluster;
+        match (self.filter, &self.constraint) {
+            (Filter::Target, _) => write!(f, "another target: {cluster} has room"),
+            (Filter::Labels, Some(constraint)) => {
+                write!(f, "no constraint on '{}': {cluster} has room", constraint.label)
+            }
+            (Filter::Backend, _) => write!(f, "a peering backend that {cluster} has"),
+            (Filter::Suspect | Filter::Stale, _) => write!(f, "an advertisement from {cluster}"),
+            (Filter::AwaitingReport, _) => write!(f, "a report from {cluster} since the restore"),
+            (Filter::NotLending, _) => write!(f, "{cluster} lending again"),
+            (Filter::Cordoned, _) => write!(f, "{cluster} uncordoned"),
+            (Filter::Policy, _) => write!(f, "a policy that lets you borrow from {cluster}"),
+            (Filter::Revoked, _) => write!(f, "{cluster} reinstated"),
+            (Filter::Lost, _) => write!(f, "{cluster} back"),
+            (filter, _) => write!(f, "{cluster} not {filter}"),
+        }
+    }
+}
+
+fn list<T: Display>(f: &mut Formatter<'_>, items: &[T], between: &str) -> fmt::Result {
+    for (number, item) in items.iter().enumerate() {
+        let before = if number == 0 { "" } else { between };
+        write!(f, "{before}{item}")?;
+    }
+    Ok(())
+}
+
+/// Amounts as people say them: `1.5 cores and 2 GiB of memory`.
+struct Amounts<'a>(&'a Resources);
+
+impl Display for Amounts<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let amounts: Vec<_> = self.0.iter().map(|(kind, amount)| Amount(kind, amount)).collect();
+        list(f, &amounts, " and ")
+    }
+}
+
+struct Amount(Kind, u64);
+
+impl Display for Amount {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self(kind, amount) = self;
+        match kind {
+            Kind::Cpu => {
+                let unit = if *amount == 1000 { "core" } else { "cores" };
+                decimal(f, amount / 1000, amount % 1000, 3)?;
+                write!(f, " {unit}")
+            }
+            Kind::Memory => bytes(f, *amount),
+            Kind::Storage => {
+                bytes(f, *amount)?;
+                f.write_str(" of storage")
+            }
+            Kind::Gpu => write!(f, "{amount} GPU{}", if *amount == 1 { "" } else { "s" }),
+            Kind::Extended(name) => write!(f, "{amount} {}", name.as_str()),
+        }
+    }
+}
+
+/// In the largest unit of which there is one, rounded up to hundredths.
+fn bytes(f: &mut Formatter<'_>, amount: u64) -> fmt::Result {
+    const UNITS: [(u32, &str); 5] =
+        [(50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = UNITS.iter().find(|(bits, _)| amount.wrapping_shr(*bits) > 0);
+    let Some((bits, name)) = unit else { return write!(f, "{amount} B") };
+    let hundredths = (u128::from(amount).saturating_mul(100)).div_ceil(1_u128.wrapping_shl(*bits));
+    let hundredths = u64::try_from(hundredths).unwrap_or(u64::MAX);
+    decimal(f, hundredths / 100, hundredths % 100, 2)?;
+    write!(f, " {name}")
+}
+
+/// A number with `digits` after the point, without the zeros at its end.
+fn decimal(f: &mut Formatter<'_>, whole: u64, rest: u64, digits: usize) -> fmt::Result {
+    write!(f, "{whole}")?;
+    if rest == 0 {
+        return Ok(());
+    }
+    let text = alloc::format!("{rest:0digits$}");
+    write!(f, ".{}", text.trim_end_matches('0'))
+}

@@ -1,0 +1,317 @@
+//! A naive account of what was promised, written from the words of the design and not from the
+//! ledger. It believes nobody: it hears the same advertisements, sees the same commands, plans and
+//! events, counts everything from zero whenever it is asked, and objects.
+//!
+//! It shares plain types with the core (names, amounts, events), and no logic. An objection names
+//! the invariant of `reference/reliability.md` §3.2 that it is about.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+mod fold;
+mod judge;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sublet_core::advertisement::{Advertisement, GrantReport};
+use sublet_core::books::Books;
+use sublet_core::event::{Basis, Event, Subject};
+use sublet_core::id::{ClusterId, Key, ReservationId};
+use sublet_core::instruction::{self, Side};
+use sublet_core::ledger::{Bond, Stamp};
+use sublet_core::plan::{Command, Plan, Refusal};
+use sublet_core::policy::Policy;
+use sublet_core::reservation::{Ask, Phase};
+use sublet_core::resources::{Kind, Limits, Resources};
+use sublet_core::time::Time;
+
+/// Where a promise stands, in the model's own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Waiting,
+    Held,
+    InUse,
+    TakingDown,
+    Over,
+}
+
+impl Stage {
+    fn holds(self) -> bool {
+        matches!(self, Self::Held | Self::InUse | Self::TakingDown)
+    }
+}
+
+/// All that is remembered of one promise.
+#[derive(Clone, Debug)]
+pub(crate) struct Story {
+    pub(crate) requester: ClusterId,
+    pub(crate) provider: Option<ClusterId>,
+    pub(crate) key: Option<Key>,
+    pub(crate) ask: Ask,
+    pub(crate) priority: i32,
+    pub(crate) asked: u64,
+    pub(crate) stage: Stage,
+    pub(crate) patience: Time,
+    pub(crate) told: Resources,
+    pub(crate) held: Resources,
+    pub(crate) generation: u32,
+    pub(crate) confirmed: u32,
+    pub(crate) expires: Option<Time>,
+    pub(crate) activate_by: Option<Time>,
+    pub(crate) provider_confirms: bool,
+    pub(crate) over_at: Time,
+    pub(crate) confirmed_gone: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    pub(crate) says: Advertisement,
+    pub(crate) at: Time,
+    longest_gap: u64,
+    /// By this process; otherwise only remembered.
+    pub(crate) live: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum KeyUse {
+    Reservation(ReservationId),
+    Tombstone(Time),
+}
+
+/// The judge.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    pub(crate) stories: BTreeMap<ReservationId, Story>,
+    pub(crate) heard: BTreeMap<ClusterId, Heard>,
+    keys: BTreeMap<(ClusterId, Key), KeyUse>,
+    cordoned: BTreeSet<ClusterId>,
+    caps: BTreeMap<ClusterId, Limits>,
+    lost: BTreeSet<ClusterId>,
+    revoked: BTreeSet<ClusterId>,
+    restored: bool,
+    reported: BTreeSet<ClusterId>,
+    asked: u64,
+    /// Double entry: all that was ever taken from a provider, and all that came back.
+    taken: BTreeMap<(ClusterId, Kind), i128>,
+    returned: BTreeMap<(ClusterId, Kind), i128>,
+    pub(crate) objections: Vec<String>,
+}
+
+pub(crate) fn amount(resources: &Resources, kind: &Kind) -> i128 {
+    i128::from(resources.get(kind))
+}
+
+fn kinds<'a>(all: impl IntoIterator<Item = &'a Resources>) -> BTreeSet<Kind> {
+    all.into_iter().flat_map(Resources::iter).map(|(kind, _)| kind).collect()
+}
+
+/// What happens to it.
+impl Model {
+    pub(crate) fn hear(&mut self, says: &Advertisement, at: Time) {
+        let old = self.heard.get(&says.cluster);
+        let older = old.and_then(|old| old.says.number).zip(says.number);
+        if older.is_some_and(|(known, new)| new <= known) {
+            return;
+        }
+        let gap = old.map_or(0, |old| at.since(old.at).as_millis().max(old.longest_gap));
+        let heard = Heard { says: says.clone(), at, longest_gap: gap, live: true };
+        self.heard.insert(says.cluster.clone(), heard);
+    }
+
+    /// Looks at one command with what was planned for it, and takes the events in.
+    pub(crate) fn observe(
+        &mut self,
+        at: Stamp,
+        command: &Command,
+        result: &Result<Plan, Refusal>,
+        policy: &Policy,
+    ) {
+        self.judge_answer(at, command, result, policy);
+        for event in result.iter().flat_map(|plan| &plan.events) {
+            self.judge_event(at, command, event, policy);
+            self.fold(at, event);
+        }
+    }
+
+    pub(crate) fn object(&mut self, invariant: &str, what: String) {
+        self.objections.push(format!("{invariant}: {what}"));
+    }
+
+    fn expect(&mut self, holds: bool, invariant: &str, what: impl FnOnce() -> String) {
+        if !holds {
+            self.object(invariant, what());
+        }
+    }
+}
+
+/// What it counts.
+impl Model {
+    pub(crate) fn held_on(&self, provider: &ClusterId, kind: &Kind) -> i128 {
+        let on = |story: &&Story| story.provider.as_ref() == Some(provider) && story.stage.holds();
+        self.stories.values().filter(on).map(|story| amount(&story.held, kind)).sum()
+    }
+
+    fn held_for(&self, requester: &ClusterId, kind: &Kind) -> i128 {
+        let mine = |story: &&Story| story.requester == *requester && story.stage.holds();
+        self.stories.values().filter(mine).map(|story| amount(&story.held, kind)).sum()
+    }
+
+    /// Free on a provider, below zero where it has less than it owes: what it can give to pods, less
+    /// the pods of its own, less for every grant the larger of what is kept for it and what it uses.
+    pub(crate) fn free(&self, provider: &ClusterId, kind: &Kind) -> i128 {
+        let Some(heard) = self.heard.get(provider) else { return 0 };
+        let reports: BTreeMap<_, &GrantReport> =
+            heard.says.grants.iter().flatten().map(|report| (report.id, report)).collect();
+        let used: i128 = reports.values().map(|report| amount(&report.used, kind)).sum();
+        let own = amount(&heard.says.allocated, kind) - used;
+        let lent = self
+            .stories
+            .iter()
+            .filter(|(_, story)| story.stage.holds() && story.provider.as_ref() == Some(provider));
+        let lent: BTreeMap<_, _> = lent.map(|(id, story)| (*id, &story.held)).collect();
+        let ids: BTreeSet<_> = reports.keys().chain(lent.keys()).collect();
+        let grants: i128 = ids
+            .into_iter()
+            .map(|id| {
+                let in_use = reports.get(id).map_or(0, |report| amount(&report.used, kind));
+                let kept = match (lent.get(id), reports.get(id)) {
+                    (Some(held), _) => amount(held, kind),
+                    (None, Some(_)) if self.is_gone(*id, provider) => 0,
+                    (None, Some(report)) => amount(&report.amounts, kind),
+                    (None, None) => 0,
+                };
+                kept.max(in_use)
+            })
+            .sum();
+        amount(&heard.says.allocatable, kind) - own - grants
+    }
+
+    fn is_gone(&self, id: ReservationId, provider: &ClusterId) -> bool {
+        let story = self.stories.get(&id).filter(|s| s.provider.as_ref() == Some(provider));
+        story.is_some_and(|story| story.stage == Stage::Over && story.confirmed_gone)
+    }
+
+    /// What may still be lent, under the cap, never below zero.
+    pub(crate) fn room(&self, provider: &ClusterId, kind: &Kind) -> i128 {
+        let cap = self.caps.get(provider).and_then(|cap| cap.0.get(kind));
+        let under = cap.map_or(i128::MAX, |cap| i128::from(*cap) - self.held_on(provider, kind));
+        self.free(provider, kind).min(under).max(0)
+    }
+
+    pub(crate) fn is_overcommitted(&self, provider: &ClusterId) -> bool {
+        let Some(heard) = self.heard.get(provider) else { return false };
+        let reports = heard.says.grants.iter().flatten().map(|report| &report.amounts);
+        let lent = self.stories.values().map(|story| &story.held);
+        let all =
+            kinds(reports.chain(lent).chain([&heard.says.allocatable, &heard.says.allocated]));
+        all.iter().any(|kind| self.free(provider, kind) < 0)
+    }
+
+    /// May anything at all be lent there? Says why not.
+    fn closed(&self, provider: &ClusterId) -> Option<&'static str> {
+        let heard = self.heard.get(provider)?;
+        match () {
+            () if !heard.live => Some("not heard since the start"),
+            () if !heard.says.lending => Some("does not lend"),
+            () if self.cordoned.contains(provider) => Some("cordoned"),
+            () if self.lost.contains(provider) => Some("lost"),
+            () if self.revoked.contains(provider) => Some("revoked"),
+            () if self.restored && !self.reported.contains(provider) => Some("must report"),
+            () => None,
+        }
+    }
+
+    /// Could `more` be lent there beyond doubt? (Between the shortest and the longest silence that
+    /// the design allows, a cluster may count as fresh or not.)
+    fn certainly_fits(
+        &self,
+        provider: &ClusterId,
+        requester: &ClusterId,
+        more: &Resources,
+        policy: &Policy,
+        now: Time,
+    ) -> bool {
+        let Some(heard) = self.heard.get(provider) else { return false };
+        provider != requester
+            && self.closed(provider).is_none()
+            && now.since(heard.at) < policy.silence.suspect_min.min(policy.silence.stale_after)
+            && policy.allows(requester, provider)
+            && more.iter().all(|(kind, n)| i128::from(n) <= self.room(provider, &kind))
+    }
+
+    fn within_allowance(&self, requester: &ClusterId, more: &Resources, policy: &Policy) -> bool {
+        let limits = &policy.allowance(requester).held;
+        let total = |kind: &Kind| self.held_for(requester, kind) + amount(more, kind);
+        let fits = |kind: &Kind| total(kind) <= i128::from(u64::MAX);
+        limits.0.iter().all(|(kind, limit)| total(kind) <= i128::from(*limit))
+            && more.iter().all(|(kind, _)| fits(&kind))
+    }
+}
+
+/// Does the ledger say the same?
+impl Model {
+    pub(crate) fn compare(&mut self, books: &Books) {
+        self.compare_reservations(books);
+        for cluster in self.heard.keys().cloned().collect::<Vec<_>>() {
+            self.compare_provider(books, &cluster);
+        }
+        for ((cluster, key), bound) in self.keys.clone() {
+            let kept = books.ledger().bond(&cluster, &key);
+            let same = match bound {
+                KeyUse::Reservation(id) => kept == Some(Bond::Reservation(id)),
+                KeyUse::Tombstone(at) => kept == Some(Bond::Tombstone(at)),
+            };
+            self.expect(same, "I5", || format!("key {key} of {cluster}: {bound:?}, {kept:?}"));
+        }
+    }
+
+    fn compare_reservations(&mut self, books: &Books) {
+        let ledger = books.ledger();
+        let known: Vec<_> = ledger.reservations(None).map(|r| r.id).collect();
+        let mine: Vec<_> = self.stories.keys().copied().collect();
+        self.expect(known == mine, "I20", || format!("ledger has {known:?}, model {mine:?}"));
+        for (id, story) in self.stories.clone() {
+            let Some(kept) = ledger.reservation(id) else { continue };
+            let same = match kept.phase() {
+                Phase::Pending => story.stage == Stage::Waiting,
+                Phase::Reserved => story.stage == Stage::Held,
+                Phase::Active => story.stage == Stage::InUse,
+                Phase::Releasing => story.stage == Stage::TakingDown,
+                Phase::Released | Phase::Failed => story.stage == Stage::Over,
+            };
+            self.expect(same, "I6", || format!("{id} is {} there, {story:?}", kept.phase()));
+            let held = kept.holding().map(|grant| grant.held.clone()).unwrap_or_default();
+            let mine = if story.stage.holds() { story.held.clone() } else { Resources::default() };
+            self.expect(held == mine, "I2", || format!("{id} holds {held:?}, not {mine:?}"));
+        }
+    }
+
+    fn compare_provider(&mut self, books: &Books, cluster: &ClusterId) {
+        let held = books.held(cluster);
+        let room = books.room(cluster);
+        let stories = self.stories.values().map(|story| &story.held);
+        let named = kinds(stories.chain([&held, &room, &self.heard[cluster].says.allocatable]));
+        for kind in named {
+            let mine = self.held_on(cluster, &kind);
+            let theirs = amount(&held, &kind);
+            self.expect(mine == theirs, "I2", || format!("{cluster} {kind}: {theirs}, not {mine}"));
+            let account = (cluster.clone(), kind.clone());
+            let taken = self.taken.get(&account).copied().unwrap_or(0);
+            let balance = taken - self.returned.get(&account).copied().unwrap_or(0);
+            self.expect(balance == mine, "I21", || format!("{account:?}: {balance}, not {mine}"));
+            let mine = self.room(cluster, &kind);
+            let theirs = amount(&room, &kind);
+            self.expect(mine == theirs, "I1", || {
+                format!("room of {cluster} for {kind}: {theirs}, not {mine}")
+            });
+        }
+        let (mine, theirs) = (self.is_overcommitted(cluster), books.is_overcommitted(cluster));
+        self.expect(mine == theirs, "I12", || format!("{cluster} flagged {theirs}, not {mine}"));
+        let told = instruction::current(books.ledger(), cluster);
+        let told = told.filter(|duty| duty.side == Side::Provider);
+        let told: BTreeSet<_> = told.map(|duty| (duty.reservation, duty.generation.0)).collect();
+        let on = |s: &Story| s.stage.holds() && s.provider.as_ref() == Some(cluster);
+        let due = self.stories.iter().filter(|(_, story)| on(story));
+        let due: BTreeSet<_> = due.map(|(id, story)| (*id, story.generation)).collect();
+        self.expect(told == due, "I9", || format!("{cluster} is told {told:?}, not {due:?}"));
+    }
+}

@@ -1,0 +1,99 @@
+//! Other processes: a second one on the same folder, one that is killed, one whose disk is full.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use sublet_log::snapshot::load;
+use sublet_log::{Embedded, Log, fsck};
+
+use crate::child::{Ack, Task, command};
+use crate::scene::{grow, quick_folder};
+
+#[test]
+fn a_second_process_is_refused_and_told_who_is_there() {
+    let folder = quick_folder();
+    let log = Embedded::open(folder.path()).unwrap();
+    let output = command(Task::Open, folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let refused = said.lines().find(|line| line.starts_with("refused ")).expect("refused");
+    assert!(refused.contains(&folder.path().display().to_string()), "{refused}");
+    assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+    grow(&log, 1);
+    drop(log);
+    let output = command(Task::Open, folder.path()).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("opened"));
+}
+
+/// Every acknowledged record that is still kept is there unchanged, and at most one more.
+pub(crate) fn check_truth(folder: &Path, acknowledged: &[Ack], what: &str) -> Ack {
+    let log = Embedded::open(folder).unwrap_or_else(|e| panic!("{what}: {e:?}"));
+    let head = log.head().unwrap();
+    let last = acknowledged.last().map_or(0, |ack| ack.revision.0);
+    assert!((last..=last + 1).contains(&head.revision.0), "{what}: {last}, not {head:?}");
+    let oldest = sublet_log::dump::oldest(&log).unwrap();
+    for ack in acknowledged.iter().filter(|ack| ack.revision >= oldest) {
+        let kept = log.read(ack.revision, 1).unwrap();
+        assert_eq!(kept[0].checksum(), ack.checksum, "{what}: {}", ack.revision);
+    }
+    assert_eq!(load(&log).unwrap().head, head, "{what}");
+    assert_eq!(fsck::check(&log).unwrap().findings, [], "{what}");
+    Ack { revision: head.revision, checksum: head.checksum }
+}
+
+#[test]
+fn a_killed_process_loses_nothing_that_it_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut acknowledged: Vec<Ack> = Vec::new();
+    for cycle in 0..20u64 {
+        let mut child = command(Task::Endless, folder.path()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let enough = 1 + cycle * 7 % 45;
+        let mut seen = 0;
+        let mut line = String::new();
+        while seen < enough && out.read_line(&mut line).unwrap() > 0 {
+            if let Some(ack) = Ack::parse(line.trim_end()) {
+                acknowledged.push(ack);
+                seen += 1;
+            }
+            line.clear();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).unwrap();
+        assert!(seen == enough, "cycle {cycle}: it ended by itself: {rest}");
+        // A line that was cut off was not said.
+        let whole = rest.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        acknowledged.extend(whole.filter_map(|line| Ack::parse(line.trim_end())));
+        let head = check_truth(folder.path(), &acknowledged, &format!("cycle {cycle}"));
+        if acknowledged.last() != Some(&head) {
+            acknowledged.push(head);
+        }
+    }
+    assert!(acknowledged.len() > 400, "{}", acknowledged.len());
+}
+
+#[test]
+fn a_full_disk_ends_acknowledgement_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = command(Task::Fill, folder.path());
+    let small_disk = "mount -t tmpfs -o size=3m none \"$1\" && shift && exec \"$@\"";
+    let run = |flags: &str| {
+        let mut unshare = Command::new("unshare");
+        unshare.args([flags, "sh", "-c", small_disk, "sh"]).arg(folder.path());
+        unshare.arg(child.get_program()).args(child.get_args());
+        for (name, value) in child.get_envs() {
+            unshare.env(name, value.unwrap());
+        }
+        unshare.stdin(Stdio::null()).output().unwrap()
+    };
+    // Without the right to mount, a user namespace gives it.
+    let mut output = run("-m");
+    if String::from_utf8_lossy(&output.stderr).contains("unshare") {
+        output = run("-rm");
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("filled twice"), "{said}\n{complaint}");
+}
