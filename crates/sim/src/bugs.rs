@@ -2,8 +2,8 @@
 
 use sublet_core::bugs::{Bug, plant};
 
-use crate::run::{self, Plan};
 use crate::audit::Violation;
+use crate::run::{self, Plan};
 
 /// Every bug, with what it does.
 pub const TABLE: [(Bug, &str); 25] = [

@@ -45,7 +45,9 @@ impl Auditor {
                 self.told = self.told.max(revision);
                 self.judge_reply(call, settled, expected, sometimes);
             }
-            Err(Failure::Refused(refusal)) => self.judge_refusal(call, refusal, expected, sometimes),
+            Err(Failure::Refused(refusal)) => {
+                self.judge_refusal(call, refusal, expected, sometimes)
+            }
             Err(_) => {}
         }
     }
@@ -111,7 +113,9 @@ impl Auditor {
         let within = life.versions.iter().filter(|(at, _)| *at == revision);
         let matches = before.into_iter().chain(within).any(|(_, known)| *known == version);
         let born = life.born <= revision;
-        self.expect(matches && born, "I14", || format!("{id} at {revision} was told as {version:?}"));
+        self.expect(matches && born, "I14", || {
+            format!("{id} at {revision} was told as {version:?}")
+        });
     }
 
     fn judge_refusal(
@@ -163,7 +167,9 @@ impl Auditor {
             };
             let number = instruction.generation.0 <= life.generation;
             let id = instruction.reservation;
-            self.expect(holds, "I13", || format!("{cluster} is told of {id}, which is not its own"));
+            self.expect(holds, "I13", || {
+                format!("{cluster} is told of {id}, which is not its own")
+            });
             self.expect(number, "I9", || format!("{id} has no {:?}", instruction.generation));
         }
     }

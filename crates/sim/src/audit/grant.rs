@@ -3,8 +3,10 @@
 use sublet_core::event::{Basis, Event};
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::reservation::{Actor, Confirmation, Phase, Reason};
+use sublet_core::time::Time;
 use sublet_log::Writer;
 
+use super::market::Advert;
 use super::shadow::Life;
 use super::{Amounts, Auditor, amounts, less, plus};
 use crate::sometimes::Sometimes;
@@ -47,9 +49,12 @@ impl Auditor {
     fn judge_standing(&mut self, provider: &ClusterId, more: Amounts) {
         let standing = self.standings.get(provider).cloned().unwrap_or_default();
         self.expect(!standing.cordoned, "I1", || format!("{provider} is cordoned"));
+        let revoked = self.revoked.contains(provider);
+        self.expect(!revoked, "I1", || format!("{provider} is revoked"));
         self.expect(!standing.lost, "I1", || format!("{provider} is lost"));
         let total = plus(self.held(provider), more);
-        let over = standing.cap.is_some_and(|cap| total.iter().zip(cap).any(|(t, c)| *t > c));
+        let above = |cap: Amounts| (0..4).any(|d| more[d] > 0 && total[d] > cap[d]);
+        let over = standing.cap.is_some_and(above);
         self.expect(!over, "I1", || format!("{provider} lends {total:?}, above its cap"));
     }
 
@@ -61,17 +66,13 @@ impl Auditor {
         writer: Writer,
         sometimes: &mut Sometimes,
     ) {
-        let ear = self.ears.get(&(writer, provider.clone()));
-        let Some((heard_at, advert)) = ear.and_then(|ear| ear.newest) else {
+        let known = self.graces.contains_key(&writer);
+        let Some(advert) = self.ground(provider, basis, writer) else {
             // A broker that wrote this before a truncation is judged no more.
-            let known = self.graces.contains_key(&writer);
-            return self.expect(!known, "I11", || format!("{writer:?} never heard {provider}"));
+            return self.expect(!known, "I11", || {
+                format!("{provider}: {basis:?} is not the newest that {writer:?} had heard")
+            });
         };
-        let Some(advert) = self.adverts.get(advert).cloned() else { return };
-        let same = basis.number == advert.number && amounts(&basis.allocatable) == advert.allocatable;
-        self.expect(same && basis.received_at <= heard_at, "I11", || {
-            format!("{provider}: {basis:?} is not the newest heard, {:?}", advert.number)
-        });
         let age = self.time.since(basis.received_at);
         let fresh = age < basis.suspect_after && age < self.policy.silence.stale_after;
         self.expect(fresh, "I1", || format!("{provider} was silent for {age:?}"));
@@ -84,6 +85,22 @@ impl Auditor {
         self.expect(over.is_none(), "I1", || {
             format!("{provider} has {:?}, and {total:?} is taken with {more:?}", advert.allocatable)
         });
+    }
+
+    /// The advertisement that a basis stands on: the newest that its writer had heard when the batch
+    /// was opened, or one that came later. Old agents do not number theirs, and one that is planned
+    /// again counts as heard again.
+    fn ground(&self, provider: &ClusterId, basis: &Basis, writer: Writer) -> Option<Advert> {
+        let ear = self.ears.get(&(writer, provider.clone())).filter(|ear| ear.heard)?;
+        let opened = ear.lately.iter().filter(|(at, _)| *at <= self.time).count();
+        let candidates = ear.lately.iter().skip(opened.saturating_sub(1));
+        let adverts = candidates.filter_map(|(at, advert)| Some((*at, self.adverts.get(*advert)?)));
+        let same = |(at, advert): &(Time, &Advert)| {
+            advert.number == basis.number
+                && advert.allocatable == amounts(&basis.allocatable)
+                && (*at == basis.received_at || advert.number.is_none())
+        };
+        adverts.filter(same).last().map(|(_, advert)| advert.clone())
     }
 
     /// No slice of a live reservation is larger than what is held for it.
@@ -155,7 +172,7 @@ impl Auditor {
         sometimes: &mut Sometimes,
     ) {
         let now = self.time;
-        let past = |time: Option<sublet_core::time::Time>| time.is_some_and(|time| time <= now);
+        let past = |time: Option<Time>| time.is_some_and(|time| time <= now);
         let standing = life.provider.as_ref().and_then(|p| self.standings.get(p)).cloned();
         let standing = standing.unwrap_or_default();
         let (branch, holds) = match reason {

@@ -1,7 +1,10 @@
 //! What clusters published, and which broker heard it when.
 
+use std::collections::VecDeque;
+
 use sublet_broker::engine::Engine;
 use sublet_core::advertisement::{Advertisement, Number};
+use sublet_core::books::Books;
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::reservation::Confirmation;
 use sublet_core::resources::Resources;
@@ -28,7 +31,14 @@ pub(super) struct Advert {
 pub(super) struct Ear {
     /// The newest advertisement, and when it came.
     pub(super) newest: Option<(Time, usize)>,
+    /// What it heard lately, oldest first.
+    pub(super) lately: VecDeque<(Time, usize)>,
+    /// Heard by this process, not only remembered from an earlier one.
+    pub(super) heard: bool,
 }
+
+/// More than any batch waits for its turn.
+const LATELY_MAX: usize = 64;
 
 impl Auditor {
     /// A cluster publishes; `own` is what its own pods really take.
@@ -49,6 +59,19 @@ impl Auditor {
             grants,
         });
         self.adverts.len() - 1
+    }
+
+    /// A process starts with what an earlier one had noted.
+    pub(super) fn remembers(&mut self, writer: Writer, books: &Books) {
+        for (cluster, entry) in books.market().entries() {
+            let number = entry.advertisement.number;
+            let same = |advert: &Advert| advert.cluster == *cluster && advert.number == number;
+            if let Some(at) = self.adverts.iter().rposition(same) {
+                let newest = Some((entry.received_at, at));
+                let ear = Ear { newest, ..Ear::default() };
+                self.ears.insert((writer, cluster.clone()), ear);
+            }
+        }
     }
 
     /// A process is about to plan these.
@@ -72,6 +95,11 @@ impl Auditor {
             let known = ear.newest.and_then(|(_, at)| self.adverts.get(at)?.number);
             if number.is_none() || known.is_none() || number > known {
                 ear.newest = Some((time, at));
+                ear.heard = true;
+                ear.lately.push_back((time, at));
+                if ear.lately.len() > LATELY_MAX {
+                    ear.lately.pop_front();
+                }
             }
         }
     }
@@ -83,14 +111,17 @@ impl Auditor {
         let (mut taken, mut ghosts) = (advert.own, false);
         for (id, kept, used) in &advert.grants {
             let life = self.lives.get(id).filter(|life| life.provider.as_ref() == Some(provider));
-            taken = plus(taken, match life {
-                Some(life) if life.phase.holds() => larger(life.held, *used),
-                Some(life) if life.confirmation == Some(Confirmation::Confirmed) => *used,
-                _ => {
-                    ghosts = true;
-                    larger(*kept, *used)
-                }
-            });
+            taken = plus(
+                taken,
+                match life {
+                    Some(life) if life.phase.holds() => larger(life.held, *used),
+                    Some(life) if life.confirmation == Some(Confirmation::Confirmed) => *used,
+                    _ => {
+                        ghosts = true;
+                        larger(*kept, *used)
+                    }
+                },
+            );
         }
         for (id, life) in self.live.iter().filter_map(|id| Some((id, self.lives.get(id)?))) {
             let here = life.phase.holds() && life.provider.as_ref() == Some(provider);

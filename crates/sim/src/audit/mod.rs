@@ -212,14 +212,16 @@ impl Auditor {
     /// What is held on a provider, from zero.
     fn held(&self, provider: &ClusterId) -> Amounts {
         let lives = self.live.iter().filter_map(|id| self.lives.get(id));
-        let here = lives.filter(|life| life.phase.holds() && life.provider.as_ref() == Some(provider));
+        let here =
+            lives.filter(|life| life.phase.holds() && life.provider.as_ref() == Some(provider));
         here.fold(Amounts::default(), |sum, life| plus(sum, life.held))
     }
 
     /// Double entry: what was granted less what came back is what is held.
     fn check_conservation(&mut self) {
         let none = Amounts::default();
-        let lives = || self.live.iter().filter_map(|id| self.lives.get(id)).filter(|l| l.phase.holds());
+        let lives =
+            || self.live.iter().filter_map(|id| self.lives.get(id)).filter(|l| l.phase.holds());
         let mut held: BTreeMap<&ClusterId, Amounts> = BTreeMap::new();
         for life in lives() {
             if let Some(provider) = &life.provider {

@@ -49,17 +49,23 @@ impl Auditor {
     }
 
     /// Nothing when an advertisement is of an age at which the auditor cannot tell.
-    fn scan(&self, writer: Writer, requester: &ClusterId, ask: &Ask, now: Time) -> Option<Expected> {
+    fn scan(
+        &self,
+        writer: Writer,
+        requester: &ClusterId,
+        ask: &Ask,
+        now: Time,
+    ) -> Option<Expected> {
         let mut best: Vec<(i128, ClusterId)> = Vec::new();
         for ((heard_by, cluster), ear) in &self.ears {
             let target = ask.target.as_ref().is_none_or(|target| target == cluster);
             let Some((heard_at, advert)) = ear.newest else { continue };
-            if *heard_by != writer || cluster == requester || !target {
+            if *heard_by != writer || !ear.heard || cluster == requester || !target {
                 continue;
             }
             let standing = self.standings.get(cluster).cloned().unwrap_or_default();
             let advert = self.adverts.get(advert)?;
-            if standing.cordoned || standing.lost {
+            if standing.cordoned || standing.lost || self.revoked.contains(cluster) {
                 continue;
             }
             let mut room = less(advert.allocatable, self.taken(cluster, advert).0);

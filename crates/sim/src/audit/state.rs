@@ -8,8 +8,9 @@ use sublet_core::time::Time;
 use sublet_log::Writer;
 
 use super::shadow::Bond;
-use super::{Auditor, amounts};
+use super::{Amounts, Auditor, amounts, less};
 use crate::message::Ticket;
+use crate::sometimes::Sometimes;
 
 /// Books are compared in one of so many steps.
 const COMPARE_EVERY: u64 = 16;
@@ -29,11 +30,18 @@ impl Auditor {
         self.expect(now >= logged, "I16", || format!("{writer:?} starts before what was logged"));
         self.graces.insert(writer, grace_over);
         self.clocks.insert(writer, now);
+        self.remembers(writer, books);
         self.compare(books, "I3");
     }
 
     /// A broker planned something.
-    pub(crate) fn stepped(&mut self, writer: Writer, engine: &Engine<Ticket>, now: Time) {
+    pub(crate) fn stepped(
+        &mut self,
+        writer: Writer,
+        engine: &Engine<Ticket>,
+        now: Time,
+        sometimes: &mut Sometimes,
+    ) {
         let before = self.clocks.insert(writer, now);
         let back = before.is_some_and(|before| before > now);
         self.expect(!back, "I16", || format!("the time of {writer:?} went back to {now:?}"));
@@ -45,6 +53,32 @@ impl Auditor {
         }
         if engine.is_done() && self.looks.is_multiple_of(COMPARE_EVERY) {
             self.compare(engine.books(), "I2");
+            self.judge_flags(writer, engine.books(), sometimes);
+        }
+    }
+
+    /// I12: a provider that says it has less than is taken is flagged, and no other.
+    fn judge_flags(&mut self, writer: Writer, books: &Books, sometimes: &mut Sometimes) {
+        if books.ledger().stamp().revision != self.revision {
+            return;
+        }
+        let mut wrong = None;
+        for ((_, cluster), ear) in self.ears.iter().filter(|((by, _), _)| *by == writer) {
+            let Some(advert) = ear.newest.and_then(|(_, at)| self.adverts.get(at)) else {
+                continue;
+            };
+            let (taken, _) = self.taken(cluster, advert);
+            let over = less(taken, advert.allocatable) != Amounts::default();
+            if over {
+                sometimes.hit("over-committed provider");
+            }
+            if over != books.is_overcommitted(cluster) {
+                wrong =
+                    Some(format!("{cluster} is over-committed: {over}, which is not flagged so"));
+            }
+        }
+        if let Some(wrong) = wrong {
+            self.fail("I12", wrong);
         }
     }
 
@@ -56,7 +90,8 @@ impl Auditor {
         let wrong = ears.filter_map(|((_, cluster), ear)| {
             let number = self.adverts.get(ear.newest?.1)?.number;
             let known = engine.books().market().entry(cluster)?.advertisement.number;
-            (number != known).then(|| format!("{cluster}: {known:?} is known, {number:?} was heard"))
+            (number != known)
+                .then(|| format!("{cluster}: {known:?} is known, {number:?} was heard"))
         });
         let wrong = wrong.into_iter().next();
         if let Some(wrong) = wrong {

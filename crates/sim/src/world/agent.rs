@@ -95,6 +95,11 @@ impl Agent {
         if self.old {
             return plain;
         }
+        let mut plain = plain;
+        if self.dice.chance(5) {
+            // What a broken collector says; numbers from outside have no bounds.
+            plain.allocated.memory = u64::MAX - 1;
+        }
         let report = |(id, slice): (&ReservationId, &Slice)| GrantReport {
             id: *id,
             generation: slice.generation,
@@ -199,7 +204,9 @@ impl World {
     pub(super) fn agent_hears(&mut self, at: usize, call: &Ticket, heard: Heard) {
         let Some(agent) = self.agents.get_mut(at).filter(|agent| agent.up) else { return };
         match (&call.order, heard) {
-            (Order::List(_, after), Heard::List(revision, list)) if agent.awaited == call.number => {
+            (Order::List(_, after), Heard::List(revision, list))
+                if agent.awaited == call.number =>
+            {
                 agent.cursor = Some(revision);
                 if after.is_none() {
                     self.take_down_absent(at, &list);

@@ -4,11 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sublet_broker::clock::{Clock, Reading};
-use sublet_broker::engine::{Answer, Batch, Commit, Committer, Engine, Submitted, Work};
+use sublet_broker::engine::{
+    Answer, Batch, Commit, Committer, Contradiction, Engine, Submitted, Work,
+};
 use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::id::Revision;
 use sublet_core::instruction::{self, Instruction};
+use sublet_core::ledger;
 use sublet_core::market::Entry;
 use sublet_core::plan::{Action, Command};
 use sublet_core::time::Time;
@@ -57,6 +60,8 @@ pub(super) struct Process {
     woken_ms: u64,
     /// The batch on its way takes long.
     slow: bool,
+    /// A record may be there although nobody said so.
+    answer_lost: bool,
 }
 
 impl Broker {
@@ -114,7 +119,8 @@ impl World {
         let grace_over = now.checked_add(grace).unwrap_or(now);
         self.audit.booted(writer, grace_over, &books, loaded.head.time, now);
         broker.process = Some(Process {
-            engine: Engine::new(books, Arc::clone(&self.setup.policy)),
+            engine: Engine::new(books, Arc::clone(&self.setup.policy))
+                .shared(self.setup.brokers > 1),
             clock,
             committer: Committer::new(writer, loaded.head),
             writer,
@@ -130,6 +136,7 @@ impl World {
             healthy_since: grace_over,
             woken_ms: self.now,
             slow: false,
+            answer_lost: false,
         });
         self.trace.say(self.now, format_args!("broker {at} starts, life {life}"));
         self.after(1, Task::Tick { broker: at, life });
@@ -176,7 +183,7 @@ impl World {
         let Some(broker) = self.brokers.get_mut(at) else { return };
         let cut = broker.cut_until > now;
         let fate = if cut { Fate::Cut } else { Fate::Fine };
-        let wants = several && broker.paused_until <= now && broker.dice.chance(400);
+        let wants = several && broker.paused_until <= now && broker.dice.chance(800);
         let Some(process) = broker.process.as_mut().filter(|p| wants && !p.writing) else { return };
         if let Ok(records) = process.committer.catch_up(&self.home.handle(fate))
             && !records.is_empty()
@@ -220,9 +227,10 @@ impl World {
             result = result.and_then(|()| process.engine.sweep(time));
         }
         if let Err(contradiction) = result {
-            return self.fail("I1", format!("the engine contradicts itself: {contradiction}"));
+            let (invariant, why) = (named(&contradiction), format!("{contradiction:?}"));
+            return self.fail(invariant, format!("the engine contradicts itself: {why}"));
         }
-        self.audit.stepped(process.writer, &process.engine, time);
+        self.audit.stepped(process.writer, &process.engine, time, &mut self.sometimes);
         self.check_health(at, time);
         self.close(at);
     }
@@ -272,12 +280,13 @@ impl World {
             // The writing thread looked for others' records just before it was handed this one.
             early = process.committer.catch_up(&log).unwrap_or_default();
         }
-        let tried_before = batch.is_none();
         let commit = match batch {
             Some(batch) => process.committer.commit(&log, batch),
             None => process.committer.retry(&log),
         };
-        if tried_before && matches!(commit, Commit::Done { .. }) {
+        process.answer_lost |= fate == Fate::AnswerLost && matches!(commit, Commit::Unknown(_));
+        if process.answer_lost && matches!(commit, Commit::Done { .. }) {
+            process.answer_lost = false;
             self.sometimes.hit("own batch recognised after a lost answer");
         }
         if matches!(commit, Commit::Unknown(_)) && process.retries < RETRIES_MAX {
@@ -302,8 +311,7 @@ impl World {
         let disk = self.setup.disk;
         if self.disk.chance(disk.fatal) {
             let dirty = if self.setup.brokers == 1 { 3 } else { 2 };
-            return [Fate::FatalBefore, Fate::FatalAfter, Fate::FatalDirty]
-                [self.disk.index(dirty)];
+            return [Fate::FatalBefore, Fate::FatalAfter, Fate::FatalDirty][self.disk.index(dirty)];
         }
         match self.disk.below(1000) {
             roll if roll < disk.request_lost => Fate::Cut,
@@ -389,7 +397,8 @@ impl World {
     /// Answers leave the broker.
     fn answer(&mut self, at: usize, answers: Vec<(Ticket, Answer)>) {
         let Some(process) = self.brokers.get(at).and_then(|b| b.process.as_ref()) else { return };
-        let seen = std::mem::take(&mut *process.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
+        let seen =
+            std::mem::take(&mut *process.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
         let durable = self.home.durable();
         for (call, answer) in answers {
             self.audit.answers(&call, &answer, durable, &mut self.sometimes);
@@ -402,11 +411,25 @@ impl World {
     }
 
     fn reply(&mut self, at: usize, call: Ticket, heard: Heard) {
-        self.trace.say(self.now, format_args!("broker {at} → {:?} {}: {heard:?}", call.from, call.number));
+        self.trace.say(
+            self.now,
+            format_args!("broker {at} → {:?} {}: {heard:?}", call.from, call.number),
+        );
         for delay in self.fate_of_message(call.from, at) {
             let (call, heard) = (Arc::clone(&call), heard.clone());
             self.after(delay, Task::ToParty { call, heard });
         }
+    }
+}
+
+/// Which invariant the engine's own last check stood for.
+fn named(contradiction: &Contradiction) -> &'static str {
+    match contradiction {
+        Contradiction::Unjustified(found) if found.rule == "returns-unconfirmed" => "I8",
+        Contradiction::Unjustified(_) => "I1",
+        Contradiction::Ledger(ledger::Error::KeyTaken(..)) => "I5",
+        Contradiction::Ledger(ledger::Error::Illegal { .. }) => "I6",
+        _ => "I2",
     }
 }
 

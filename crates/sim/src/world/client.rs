@@ -59,7 +59,8 @@ impl World {
         let ask = self.draw_ask(&mut dice, old);
         let uses = dice.below(4);
         // A few reuse a key for something else, which must be refused.
-        let number = if dice.chance(10) { self.requests.len() / 2 } else { self.requests.len() };
+        let mine = self.requests.iter().filter(|request| request.cluster == cluster).count();
+        let number = if dice.chance(10) { mine / 2 } else { mine };
         let Some(key) = new_key(number, 0) else { return };
         self.requests.push(Request {
             cluster,
@@ -103,7 +104,16 @@ impl World {
         let wait = (!old && dice.chance(300)).then(|| Span::from_secs(dice.between(2, 60)));
         let priority = i32::try_from(dice.below(3)).unwrap_or(0);
         let target = target.map(|target| target.name.clone());
-        Ask { resources, priority, target, strategy, duration, wait, activates: !old, ..Ask::default() }
+        Ask {
+            resources,
+            priority,
+            target,
+            strategy,
+            duration,
+            wait,
+            activates: !old,
+            ..Ask::default()
+        }
     }
 
     /// A requester does what its stage says.

@@ -102,11 +102,10 @@ impl World {
             (1..=setup.old.len()).filter_map(|n| format!("c{n}").parse().ok()).collect();
         let agents = names.iter().zip(&setup.old).enumerate();
         let agents = agents
-            .map(|(at, (name, old))| {
-                Agent::new(name.clone(), *old, dice.fork(100 + at as u64))
-            })
+            .map(|(at, (name, old))| Agent::new(name.clone(), *old, dice.fork(100 + at as u64)))
             .collect();
-        let brokers = (0..setup.brokers).map(|at| Broker::new(dice.fork(200 + at as u64))).collect();
+        let brokers =
+            (0..setup.brokers).map(|at| Broker::new(dice.fork(200 + at as u64))).collect();
         Self {
             audit: Auditor::new(&setup.policy),
             now: 0,
