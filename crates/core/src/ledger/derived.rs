@@ -3,6 +3,7 @@
 use core::cmp::Reverse;
 
 use super::{Account, Bond, Error, Ledger};
+use crate::bugs::{Bug, planted};
 use crate::id::{ClusterId, Key, ReservationId};
 use crate::reservation::{Reservation, State};
 use crate::resources::{self, Resources};
@@ -80,6 +81,9 @@ impl Ledger {
             && let Some(provider) = self.accounts.get_mut(&grant.provider)
         {
             provider.lent = provider.lent.checked_sub(&grant.held)?;
+            if planted(Bug::CreditsTwice) && matches!(state, State::Releasing(..)) {
+                provider.lent = provider.lent.minus_floor(&grant.held);
+            }
             provider.lending.remove(id);
         }
         if let Some(account) = self.accounts.get_mut(requester) {
