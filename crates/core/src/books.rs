@@ -11,6 +11,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::{vec, vec::Vec};
 
 use crate::advertisement::{Advertisement, GrantReport};
+use crate::decision::filter::Filter;
 use crate::decision::index::{Index, Row};
 use crate::event::{Basis, Event, Subject};
 use crate::id::{ClusterId, ReservationId};
@@ -321,11 +322,8 @@ impl Books {
         self.market.entry(cluster).is_some_and(|entry| self.lets_lend(entry))
     }
 
-    fn lets_lend(&self, Entry { advertisement, .. }: &Entry) -> bool {
-        let cluster = &advertisement.cluster;
-        let standing = self.ledger.standing(cluster);
-        let closed = standing.is_some_and(|s| s.cordon.is_some() || s.lost.is_some());
-        let revoked = self.ledger.revoked().contains_key(&Subject::Cluster(cluster.clone()));
-        advertisement.lending && !closed && !revoked && !self.ledger.awaits_report(cluster)
+    fn lets_lend(&self, entry: &Entry) -> bool {
+        let standing = self.ledger.standing(&entry.advertisement.cluster);
+        Filter::CLOSING.iter().all(|filter| !filter.closes(self, entry, standing))
     }
 }

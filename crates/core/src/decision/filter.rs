@@ -74,6 +74,23 @@ impl Filter {
         Self::Suspect,
     ];
 
+    /// Those that depend neither on the requester nor on the time: while one of them stands, the
+    /// index passes the cluster over.
+    pub const CLOSING: [Self; 5] =
+        [Self::NotLending, Self::Cordoned, Self::Lost, Self::AwaitingReport, Self::Revoked];
+
+    /// Does one of [`Filter::CLOSING`] stand against the cluster of `entry`?
+    pub(crate) fn closes(self, books: &Books, entry: &Entry, standing: Option<&Standing>) -> bool {
+        match self {
+            Self::NotLending => !entry.advertisement.lending,
+            Self::Cordoned => standing.is_some_and(|standing| standing.cordon.is_some()),
+            Self::Lost => standing.is_some_and(|standing| standing.lost.is_some()),
+            Self::AwaitingReport => books.ledger().awaits_report(&entry.advertisement.cluster),
+            Self::Revoked => is_revoked(books, &entry.advertisement.cluster),
+            _ => false,
+        }
+    }
+
     /// What a cluster that is refused for this is like.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -177,11 +194,11 @@ impl<'a> Question<'a> {
             Filter::Itself => known.cluster == self.requester,
             Filter::Unknown => false,
             Filter::Target => self.ask.target.as_ref().is_some_and(|one| one != known.cluster),
-            Filter::NotLending => !advertisement.lending,
-            Filter::Cordoned => known.standing.is_some_and(|it| it.cordon.is_some()),
-            Filter::Lost => known.standing.is_some_and(|it| it.lost.is_some()),
-            Filter::AwaitingReport => self.books.ledger().awaits_report(known.cluster),
-            Filter::Revoked => is_revoked(self.books, known.cluster),
+            Filter::NotLending
+            | Filter::Cordoned
+            | Filter::Lost
+            | Filter::AwaitingReport
+            | Filter::Revoked => filter.closes(self.books, known.entry, known.standing),
             Filter::Policy => !self.policy.allows(self.requester, known.cluster),
             Filter::Backend => {
                 let (ours, theirs) = (&self.ask.backends, &advertisement.capabilities.backends);
@@ -199,18 +216,6 @@ impl<'a> Question<'a> {
         let labels = &known.entry.advertisement.labels;
         self.ask.constraints.iter().filter(move |constraint| !constraint.admits(labels))
     }
-}
-
-/// What `cluster` is to a request: the same answer that [`super::decide`] goes by.
-pub fn verdict(
-    books: &Books,
-    requester: &ClusterId,
-    cluster: &ClusterId,
-    ask: &Ask,
-    policy: &Policy,
-    now: Time,
-) -> Verdict {
-    Question { books, requester, ask, policy, now }.verdict(cluster)
 }
 
 fn is_revoked(books: &Books, cluster: &ClusterId) -> bool {

@@ -60,7 +60,7 @@ pub(crate) fn record(after: &Head, number: u64) -> Record {
     events.push(Event::Activated { id });
     if number.is_multiple_of(2) {
         let (reason, by) = (Reason::ReleasedByRequester, Actor::Cluster(cluster(1)));
-        let confirmation = Confirmation::Confirmed;
+        let confirmation = Confirmation::Unconfirmed;
         events.push(Event::Ending { id, reason, by: by.clone() });
         events.push(Event::Ended { id, reason, by, confirmation });
     }

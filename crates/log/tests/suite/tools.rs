@@ -145,8 +145,8 @@ fn fsck_finds_what_is_sound_but_impossible() {
         *provider = cluster(1);
     }
     let log = with(vec![requested, selfish]);
-    // Found when it was granted, and in the ledger that came of it.
-    assert_eq!(codes(&log), ["lends-to-itself", "lends-to-itself"]);
+    // The judge finds it, and the ledger refuses it.
+    assert_eq!(codes(&log), ["lends-to-itself", "replay-illegal"]);
 }
 
 /// A log that serves what it is told to, sound or not.

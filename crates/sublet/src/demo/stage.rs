@@ -211,7 +211,7 @@ impl Stage {
             callers.into_iter().filter_map(|caller| caller.join().ok()).collect()
         });
         let granted = tickets.into_iter().filter_map(Result::ok);
-        Ok(granted.map(engine::Ticket::wait).flatten().count() as u64)
+        Ok(granted.flat_map(engine::Ticket::wait).count() as u64)
     }
 }
 

@@ -63,6 +63,7 @@ pub struct Detail {
 }
 
 /// What each cluster after `after` is to a request, by name, at most `limit` of them.
+#[expect(clippy::too_many_arguments, reason = "one request in its circumstances")]
 pub fn candidates(
     books: &Books,
     requester: &ClusterId,

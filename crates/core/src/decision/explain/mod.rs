@@ -178,6 +178,7 @@ impl Ranked {
 }
 
 /// Why `pick` was chosen, on the books as they were before it was granted.
+#[expect(clippy::too_many_arguments, reason = "one request in its circumstances")]
 pub fn granted(
     books: &Books,
     requester: &ClusterId,

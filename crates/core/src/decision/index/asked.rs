@@ -3,7 +3,7 @@
 use core::cell::Cell;
 
 use super::Row;
-use super::tree::Summary;
+use super::summary::Summary;
 use crate::decision::score::{self, WHOLE, share};
 use crate::resources::Resources;
 
@@ -100,7 +100,8 @@ impl<'a> Asked<'a> {
             return 0;
         }
         let ([cpu, memory, ..], [cpu_size, memory_size, ..]) = (self.amounts, summary.smallest);
-        let taken = share(cpu, cpu_size).saturating_add(share(memory, memory_size));
+        // Of a provider that has none of it, the request would take all.
+        let taken = share(cpu, cpu_size.max(1)).saturating_add(share(memory, memory_size.max(1)));
         summary.pair_least.saturating_sub(taken)
     }
 
@@ -110,7 +111,12 @@ impl<'a> Asked<'a> {
         if self.extended > 0 {
             return score::headroom(self.resources, row);
         }
-        self.free_of(free).saturating_sub(self.taken_of(columns(&row.allocatable)))
+        self.left_of(free, columns(&row.allocatable))
+    }
+
+    /// The same for a provider of this size, without extended resources.
+    pub(super) fn left_of(&self, free: [u64; 4], size: [u64; 4]) -> u64 {
+        self.free_of(free).saturating_sub(self.taken_of(size))
     }
 
     /// Must the row itself be looked at to know whether it fits?
