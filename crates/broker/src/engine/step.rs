@@ -207,7 +207,7 @@ impl<T> Engine<T> {
     fn settle(&self, reply: Reply) -> Settled {
         let ledger = self.books.ledger();
         let reservation = match &reply {
-            Reply::Reservation { id, .. } => ledger.reservation(*id).cloned().map(Box::new),
+            Reply::Reservation { id, .. } => ledger.share_reservation(*id),
             _ => None,
         };
         Settled { revision: ledger.stamp().revision, reply, reservation }
