@@ -92,7 +92,7 @@ impl Auditor {
     /// again counts as heard again.
     fn ground(&self, provider: &ClusterId, basis: &Basis, writer: Writer) -> Option<Advert> {
         let ear = self.ears.get(&(writer, provider.clone())).filter(|ear| ear.heard)?;
-        let opened = ear.lately.iter().filter(|(at, _)| *at <= self.time).count();
+        let opened = ear.lately.iter().filter(|(at, _)| *at < self.time).count();
         let candidates = ear.lately.iter().skip(opened.saturating_sub(1));
         let adverts = candidates.filter_map(|(at, advert)| Some((*at, self.adverts.get(*advert)?)));
         let same = |(at, advert): &(Time, &Advert)| {

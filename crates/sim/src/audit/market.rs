@@ -66,7 +66,10 @@ impl Auditor {
         for (cluster, entry) in books.market().entries() {
             let number = entry.advertisement.number;
             let same = |advert: &Advert| advert.cluster == *cluster && advert.number == number;
-            if let Some(at) = self.adverts.iter().rposition(same) {
+            // What old agents publish is not numbered: anything from them is news.
+            if number.is_some()
+                && let Some(at) = self.adverts.iter().rposition(same)
+            {
                 let newest = Some((entry.received_at, at));
                 let ear = Ear { newest, ..Ear::default() };
                 self.ears.insert((writer, cluster.clone()), ear);

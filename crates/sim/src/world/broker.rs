@@ -291,9 +291,11 @@ impl World {
         }
         if matches!(commit, Commit::Unknown(_)) && process.retries < RETRIES_MAX {
             process.retries += 1;
+            self.trace.say(self.now, format_args!("broker {at} does not know, {fate:?}"));
             return self.after(RETRY_PAUSE_MS, Task::Append { broker: at, life, batch: None });
         }
         let delay = broker.dice.below(4);
+        self.trace.say(self.now, format_args!("broker {at} appended, {fate:?}: {commit:?}"));
         if !early.is_empty() {
             self.after(delay, Task::Followed { broker: at, life, records: early });
         }
