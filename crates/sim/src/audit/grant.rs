@@ -98,6 +98,7 @@ impl Auditor {
         let same = |(at, advert): &(Time, &Advert)| {
             advert.number == basis.number
                 && advert.allocatable == amounts(&basis.allocatable)
+                && advert.allocated == amounts(&basis.allocated)
                 && (*at == basis.received_at || advert.number.is_none())
         };
         adverts.filter(same).last().map(|(_, advert)| advert.clone())

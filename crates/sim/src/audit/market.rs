@@ -20,6 +20,7 @@ pub(super) struct Advert {
     pub(super) cluster: ClusterId,
     pub(super) number: Option<Number>,
     pub(super) allocatable: Amounts,
+    pub(super) allocated: Amounts,
     /// Of all pods, those outside of reported grants.
     pub(super) own: Amounts,
     /// What each reported grant keeps and uses.
@@ -55,6 +56,7 @@ impl Auditor {
             cluster: advertisement.cluster.clone(),
             number: advertisement.number,
             allocatable: amounts(&advertisement.allocatable),
+            allocated: amounts(&advertisement.allocated),
             own: rest,
             grants,
         });
