@@ -158,13 +158,15 @@ impl Books {
 
     /// What can still be lent by a provider: free there, and under its cap.
     pub fn room(&self, provider: &ClusterId) -> Resources {
-        let Some(entry) = self.market.entry(provider) else {
-            return Resources::default();
-        };
+        self.market.entry(provider).map(|entry| self.room_of(entry)).unwrap_or_default()
+    }
+
+    fn room_of(&self, Entry { advertisement, .. }: &Entry) -> Resources {
+        let provider = &advertisement.cluster;
         let Overlap { covered, ghosts } = self.overlap(provider);
         let basis = Basis {
-            allocatable: entry.advertisement.allocatable.clone(),
-            allocated: entry.advertisement.allocated.clone(),
+            allocatable: advertisement.allocatable.clone(),
+            allocated: advertisement.allocated.clone(),
             covered,
             ghosts,
             ..Basis::default()
@@ -302,10 +304,10 @@ impl Books {
             return;
         };
         let row = Row {
-            room: self.room(cluster),
+            room: self.room_of(entry),
             allocatable: entry.advertisement.allocatable.clone(),
             cost: entry.advertisement.cost.clone(),
-            open: self.is_open(cluster),
+            open: self.lets_lend(entry),
         };
         self.index.set(cluster, row);
     }
@@ -325,9 +327,11 @@ impl Books {
 
     /// Does anything but time and the requester forbid to lend here?
     pub fn is_open(&self, cluster: &ClusterId) -> bool {
-        let standing = self.ledger.standing(cluster);
-        self.market.entry(cluster).is_some_and(|entry| {
-            Filter::CLOSING.iter().all(|filter| !filter.closes(self, entry, standing))
-        })
+        self.market.entry(cluster).is_some_and(|entry| self.lets_lend(entry))
+    }
+
+    fn lets_lend(&self, entry: &Entry) -> bool {
+        let standing = self.ledger.standing(&entry.advertisement.cluster);
+        Filter::CLOSING.iter().all(|filter| !filter.closes(self, entry, standing))
     }
 }

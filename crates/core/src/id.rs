@@ -8,8 +8,10 @@
 use alloc::{string::String, sync::Arc};
 use core::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
+
+use crate::text::Parsed;
 
 /// Why a name was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,8 +35,7 @@ pub enum Error {
 }
 
 /// The name of one cluster, and the CN of its certificate.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterId(Arc<str>);
 
 impl ClusterId {
@@ -70,8 +71,7 @@ impl FromStr for ClusterId {
 }
 
 /// The client's name for its request, unique per requester: what makes a retry harmless.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<str>);
 
 impl Key {
@@ -98,8 +98,7 @@ impl FromStr for Key {
 }
 
 /// The name of one reservation: 100 bits of a hash, so it is copied and compared like a number.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReservationId(u128);
 
 impl ReservationId {
@@ -132,13 +131,15 @@ impl ReservationId {
 
 impl fmt::Display for ReservationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::PREFIX)?;
-        for shift in (0..Self::DIGITS * Self::BITS_PER_DIGIT).step_by(5).rev() {
-            let digit = (self.0 >> shift) & 31;
-            let letter = usize::try_from(digit).ok().and_then(|d| Self::ALPHABET.get(d));
-            fmt::Write::write_char(f, letter.map_or('?', |b| char::from(*b)))?;
+        let mut digits = [b'?'; Self::DIGITS as usize];
+        let mut rest = self.0;
+        for digit in digits.iter_mut().rev() {
+            let letter = usize::try_from(rest & 31).ok().and_then(|d| Self::ALPHABET.get(d));
+            *digit = letter.copied().unwrap_or(*digit);
+            rest >>= Self::BITS_PER_DIGIT;
         }
-        Ok(())
+        f.write_str(Self::PREFIX)?;
+        f.write_str(core::str::from_utf8(&digits).unwrap_or_default())
     }
 }
 
@@ -154,8 +155,12 @@ impl FromStr for ReservationId {
         digits
             .bytes()
             .try_fold(0u128, |sum, byte| {
-                let digit = Self::ALPHABET.iter().position(|letter| *letter == byte);
-                digit.map(|digit| (sum << 5) | digit as u128).ok_or_else(refuse)
+                let digit = match byte {
+                    b'a'..=b'z' => byte.wrapping_sub(b'a'),
+                    b'2'..=b'7' => byte.wrapping_sub(b'2').wrapping_add(26),
+                    _ => return Err(refuse()),
+                };
+                Ok((sum << Self::BITS_PER_DIGIT) | u128::from(digit))
             })
             .map(Self)
     }
@@ -203,7 +208,7 @@ impl fmt::Display for Generation {
     }
 }
 
-/// Text in, text out: what serde, `Display` and `Debug` need of a name kept as shared text.
+/// Text in, text out: what conversions and serde need of a name.
 macro_rules! text_name {
     ($name:ident) => {
         impl TryFrom<String> for $name {
@@ -220,6 +225,16 @@ macro_rules! text_name {
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 fmt::Display::fmt(self, f)
+            }
+        }
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_str(Parsed::new())
             }
         }
     };

@@ -19,6 +19,7 @@
 
 extern crate alloc;
 
+mod text;
 pub mod bugs;
 pub mod id;
 pub mod time;

@@ -309,6 +309,19 @@ fn no_audit_lets_capacity_return_from_one_that_runs_as_if_nothing_was_held() {
 }
 
 #[test]
+fn after_an_outage_a_holder_can_renew_what_was_not_swept_yet() {
+    let mut world = calm();
+    world.advertise("c1", 4, 4);
+    let id = world.reserve("c2", "a", for_a_minute(1, 1)).unwrap();
+    world.tick(secs(3600));
+    world.restart();
+    let by = Actor::Cluster(cluster("c2"));
+    world.run(&Command::Renew { by, id, duration: Some(secs(60)) }).unwrap();
+    assert_eq!(world.sweep().events, []);
+    assert_eq!(world.phase(id), Phase::Reserved);
+}
+
+#[test]
 fn renewing_to_the_same_time_changes_nothing() {
     let mut world = calm();
     world.advertise("c1", 4, 4);

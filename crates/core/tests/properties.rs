@@ -9,11 +9,14 @@ mod model;
 mod events;
 #[path = "properties/ops.rs"]
 mod ops;
+#[path = "properties/play.rs"]
+mod play;
 mod world;
 
 use std::collections::BTreeSet;
 
-use ops::{Player, op, policy};
+use ops::{op, policy};
+use play::Player;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -34,7 +37,7 @@ fn cases(few: u32) -> Config {
 }
 
 proptest! {
-    #![proptest_config(cases(1500))]
+    #![proptest_config(cases(800))]
 
     #[test]
     fn any_sequence_of_commands_keeps_every_rule(policy in policy(), ops in vec(op(), 1..150)) {

@@ -102,17 +102,21 @@ impl Envelope {
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     events: Vec<Event>,
-    text: String,
+    /// The events as JSON, with commas between them.
+    text: Vec<u8>,
 }
 
 impl Body {
     /// Adds an event.
     pub fn push(&mut self, event: Event) -> Result<(), Error> {
-        let encoded = serde_json::to_string(&event).map_err(Error::Events)?;
-        if !self.text.is_empty() {
-            self.text.push(',');
+        let end = self.text.len();
+        if end > 0 {
+            self.text.push(b',');
         }
-        self.text.push_str(&encoded);
+        if let Err(error) = serde_json::to_writer(&mut self.text, &event) {
+            self.text.truncate(end);
+            return Err(Error::Events(error));
+        }
         self.events.push(event);
         Ok(())
     }
@@ -159,6 +163,8 @@ impl Record {
         let previous = after.checksum;
         let millis = time.as_millis();
         let Body { events, text: list } = body;
+        // JSON is UTF-8, so nothing is lost and nothing is copied.
+        let list = String::from_utf8_lossy(&list);
         let text = format!(
             "{begin},\"revision\":{revision},\"writer\":\"{writer}\",\"time\":{millis},\
              \"previous\":\"{previous}\",\"events\":[{list}]",

@@ -207,7 +207,7 @@ impl<T> Engine<T> {
     fn settle(&self, reply: Reply) -> Settled {
         let ledger = self.books.ledger();
         let reservation = match &reply {
-            Reply::Reservation { id, .. } => ledger.reservation(*id).cloned().map(Box::new),
+            Reply::Reservation { id, .. } => ledger.share_reservation(*id),
             _ => None,
         };
         Settled { revision: ledger.stamp().revision, reply, reservation }
@@ -263,7 +263,8 @@ impl<T> Engine<T> {
         if idle || (!self.shared && flight.body.events().is_empty()) {
             return (None, tell(flight.planned));
         }
-        let batch = Batch { stamp: flight.stamp, body: flight.body.clone() };
+        // From here on only the log needs the events: what is taken back needs none of them.
+        let batch = Batch { stamp: flight.stamp, body: std::mem::take(&mut flight.body) };
         let early = planted(Bug::AckBeforeDurable).then(|| std::mem::take(&mut flight.planned));
         self.writing = Some(flight);
         (Some(batch), early.map_or_else(Vec::new, tell))

@@ -73,9 +73,8 @@ pub(crate) trait Ranking {
     /// At least the value of every provider under `summary`.
     fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score;
 
-    /// Does a provider that reaches the bound exactly have the greatest share free? Then the first
-    /// of those is all that a tie has to know.
-    fn ends_at_most_free(&self) -> bool;
+    /// Is more headroom never worse, all else being equal?
+    fn prefers_headroom(&self) -> bool;
 }
 
 impl Strategy {
@@ -99,7 +98,7 @@ impl Ranking for Headroom {
         Score::of_room(asked.most_left(summary).cast_signed())
     }
 
-    fn ends_at_most_free(&self) -> bool {
+    fn prefers_headroom(&self) -> bool {
         true
     }
 }
@@ -115,7 +114,7 @@ impl Ranking for Binpack {
         Score::of_room(asked.least_left(summary).cast_signed().saturating_neg())
     }
 
-    fn ends_at_most_free(&self) -> bool {
+    fn prefers_headroom(&self) -> bool {
         false
     }
 }
@@ -140,7 +139,7 @@ impl Ranking for Cheapest {
         Score { currency, price, room: asked.most_left(summary).cast_signed() }
     }
 
-    fn ends_at_most_free(&self) -> bool {
+    fn prefers_headroom(&self) -> bool {
         true
     }
 }

@@ -1,7 +1,7 @@
 //! The ledger as it is written into a snapshot: only what is not derived.
 
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -39,7 +39,8 @@ impl Serialize for Ledger {
         image.serialize_field("revision", &self.stamp.revision)?;
         image.serialize_field("time", &self.stamp.time)?;
         image.serialize_field("arrivals", &self.arrivals)?;
-        image.serialize_field("reservations", &Sequence(self.reservations.values()))?;
+        let reservations = self.reservations.values().map(Arc::as_ref);
+        image.serialize_field("reservations", &Sequence(reservations))?;
         let kept = if planted(Bug::LosesSnapshotKeys) { 0 } else { usize::MAX };
         image.serialize_field("tombstones", &Sequence(self.tombstones.iter().take(kept)))?;
         image.serialize_field("standings", &self.standings)?;
@@ -66,7 +67,9 @@ impl<'de> Deserialize<'de> for Ledger {
                 let taken = ledger.put_bond(&reservation.requester, key, Some(bond));
                 refuse(taken.is_some(), "a key is bound twice")?;
             }
-            let old = ledger.put(reservation.id, Some(reservation)).map_err(de::Error::custom)?;
+            let old = ledger
+                .put(reservation.id, Some(Arc::new(reservation)))
+                .map_err(de::Error::custom)?;
             refuse(old.is_some(), "a reservation is there twice")?;
         }
         for (at, requester, key) in image.tombstones {

@@ -29,7 +29,7 @@ impl Scene<'_> {
         duration: Option<Span>,
     ) -> Result<Plan, Refusal> {
         let reservation = self.owned(by, id)?;
-        let grant = self.running(reservation, Move::Renew)?;
+        let grant = running(reservation, Move::Renew)?;
         Ask { duration, ..reservation.ask.clone() }.check()?;
         self.check_duration(duration)?;
         let expires_at = self.expiry(duration);
@@ -46,7 +46,7 @@ impl Scene<'_> {
         resources: &Resources,
     ) -> Result<Plan, Refusal> {
         let reservation = self.owned(by, id)?;
-        let grant = self.running(reservation, Move::Resize)?;
+        let grant = running(reservation, Move::Resize)?;
         if resources.cpu == 0 || resources.memory == 0 {
             let kind = if resources.cpu == 0 { Kind::Cpu } else { Kind::Memory };
             return Err(AskError::Nothing(kind).into());
@@ -131,16 +131,14 @@ impl Scene<'_> {
             _ => Ok(Plan::about(id, [acknowledged])),
         }
     }
+}
 
-    /// The grant of a reservation that runs and whose time is not over.
-    fn running<'r>(&self, reservation: &'r Reservation, step: Move) -> Result<&'r Grant, Refusal> {
-        let phase = reservation.phase();
-        let over = reservation.deadline().is_some_and(|deadline| deadline <= self.at.time);
-        match reservation.grant() {
-            // What is due has not been swept yet, but its time is over all the same.
-            Some(_) if over => Err(Refusal::Phase(Phase::Releasing)),
-            Some(grant) if step.is_legal_in(phase) => Ok(grant),
-            _ => Err(Refusal::Phase(phase)),
-        }
+/// The grant of a reservation that runs. One that is due runs until its end is an event: after an
+/// outage nothing is swept for a while, so that holders can renew.
+fn running(reservation: &Reservation, step: Move) -> Result<&Grant, Refusal> {
+    let phase = reservation.phase();
+    match reservation.grant() {
+        Some(grant) if step.is_legal_in(phase) => Ok(grant),
+        _ => Err(Refusal::Phase(phase)),
     }
 }

@@ -1,16 +1,16 @@
 //! The dimensions of a vector of resources: their names, units and text.
 
-use alloc::{string::String, sync::Arc};
+use alloc::sync::Arc;
 use core::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Error;
 use crate::quantity::{self, Quantity, Round};
+use crate::text::Parsed;
 
 /// The name of an extended resource, as Kubernetes spells it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
 impl Name {
@@ -43,19 +43,6 @@ impl FromStr for Name {
     }
 }
 
-impl TryFrom<String> for Name {
-    type Error = Error;
-    fn try_from(text: String) -> Result<Self, Error> {
-        text.parse()
-    }
-}
-
-impl From<Name> for String {
-    fn from(name: Name) -> Self {
-        String::from(name.as_str())
-    }
-}
-
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -63,8 +50,7 @@ impl fmt::Debug for Name {
 }
 
 /// One dimension of the vector.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Millicores.
     Cpu,
@@ -128,15 +114,14 @@ impl FromStr for Kind {
     }
 }
 
-impl TryFrom<String> for Kind {
-    type Error = Error;
-    fn try_from(text: String) -> Result<Self, Error> {
-        text.parse()
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Parsed::new())
     }
 }
 
 impl Serialize for Kind {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
 }

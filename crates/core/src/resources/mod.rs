@@ -9,9 +9,10 @@
 mod kind;
 mod limits;
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use core::{cmp::Ordering, fmt, iter};
 
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::bugs::{Bug, planted};
@@ -37,8 +38,7 @@ pub enum Error {
 }
 
 /// A vector of amounts; what is not named is zero, and zero is not named.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(try_from = "BTreeMap<Kind, u64>")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resources {
     /// Millicores.
     pub cpu: u64,
@@ -246,23 +246,27 @@ impl Serialize for Resources {
     }
 }
 
-impl TryFrom<BTreeMap<Kind, u64>> for Resources {
-    type Error = Error;
-    fn try_from(amounts: BTreeMap<Kind, u64>) -> Result<Self, Error> {
-        let mut list = Vec::new();
-        let mut resources = Self::default();
-        for (kind, amount) in amounts {
-            match kind {
-                Kind::Extended(_) if amount == 0 => {}
-                Kind::Extended(name) => list.push((name, amount)),
-                kind => resources = resources.with(kind, amount)?,
-            }
+impl<'de> Deserialize<'de> for Resources {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Amounts)
+    }
+}
+
+/// Reads amounts by name.
+struct Amounts;
+
+impl<'de> Visitor<'de> for Amounts {
+    type Value = Resources;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of amounts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut amounts: A) -> Result<Resources, A::Error> {
+        let mut resources = Resources::default();
+        while let Some((kind, amount)) = amounts.next_entry()? {
+            resources = resources.with(kind, amount).map_err(de::Error::custom)?;
         }
-        if list.len() > Self::EXTENDED_MAX {
-            return Err(Error::TooMany);
-        }
-        // A map hands its keys out in order, so the list is sorted.
-        resources.extended = list.into_boxed_slice();
         Ok(resources)
     }
 }

@@ -32,7 +32,7 @@ impl Model {
             Event::Forgotten { reservations, tombstones } => {
                 for story in reservations.iter().filter_map(|id| self.stories.remove(id)) {
                     self.keys.retain(|(who, key), _| {
-                        *who != story.requester || Some(&*key) != story.key.as_ref()
+                        *who != story.requester || Some(key) != story.key.as_ref()
                     });
                 }
                 self.keys.retain(|name, _| !tombstones.contains(name));

@@ -1,8 +1,8 @@
 //! What may happen, and what must be answered.
 
 use super::{
-    Basis, ClusterId, Command, Event, KeyUse, Model, Plan, Policy, Refusal, ReservationId,
-    Resources, Stage, Stamp, Story, amount,
+    Basis, ClusterId, Command, Event, KeyUse, Model, Plan, Refusal, ReservationId, Resources,
+    Stage, Stamp, Story, amount,
 };
 use sublet_core::decision::Strategy;
 use sublet_core::plan::{EVENTS_MAX, Reply, Which};
@@ -13,20 +13,15 @@ const HAIR: f64 = 1e-6;
 
 impl Model {
     /// Is this event legal now?
-    pub(super) fn judge_event(
-        &mut self,
-        at: Stamp,
-        cause: &Command,
-        event: &Event,
-        policy: &Policy,
-    ) {
+    pub(super) fn judge_event(&mut self, cause: &Command, event: &Event) {
+        let at = self.at;
         self.judge_scope(cause, event);
         match event {
             Event::Requested { id, requester, key, ask, priority, until } => {
                 let taken = self.keys.contains_key(&(requester.clone(), key.clone()));
                 let new = !self.stories.contains_key(id);
                 self.expect(!taken && new, "I5", || format!("{key} of {requester} used twice"));
-                let most = policy.allowance(requester).priority_max;
+                let most = self.policy.allowance(requester).priority_max;
                 let fair = *priority == ask.priority.min(most) && *until >= at.time;
                 self.expect(fair, "I6", || format!("{event:?}"));
             }
@@ -46,7 +41,7 @@ impl Model {
                 self.expect(!taken, "I5", || format!("tombstone on {key} of {requester}"));
             }
             Event::Forgotten { reservations, tombstones } => {
-                let keep = policy.key_retention;
+                let keep = self.policy.key_retention;
                 for id in reservations {
                     let story = self.stories.get(id).filter(|story| story.stage == Stage::Over);
                     let old = story.is_some_and(|story| at.time.since(story.over_at) >= keep);
@@ -61,7 +56,7 @@ impl Model {
             _ => {
                 let story = event.reservation().map(|id| (id, self.stories.get(&id).cloned()));
                 match story {
-                    Some((_, Some(story))) => self.judge_life(at, cause, event, &story, policy),
+                    Some((_, Some(story))) => self.judge_life(cause, event, &story),
                     Some((id, None)) => self.object("I6", format!("{id} is not there: {event:?}")),
                     None => {}
                 }
@@ -100,24 +95,18 @@ impl Model {
         self.stories.get(&id).map(|story| story.stage)
     }
 
-    fn judge_life(
-        &mut self,
-        at: Stamp,
-        cause: &Command,
-        event: &Event,
-        story: &Story,
-        policy: &Policy,
-    ) {
+    fn judge_life(&mut self, cause: &Command, event: &Event, story: &Story) {
+        let at = self.at;
         let runs = matches!(story.stage, Stage::Held | Stage::InUse);
         let legal = match event {
             Event::Granted { provider, amounts, basis, activate_by, .. } => {
                 let patient = story.patience > at.time || matches!(cause, Command::Reserve { .. });
-                self.judge_taking(at, provider, story, amounts, basis);
+                self.judge_taking(provider, story, amounts, basis);
                 story.stage == Stage::Waiting
                     && patient
                     && *amounts == story.ask.resources
                     && activate_by.is_some() == story.ask.activates
-                    && self.within_allowance(&story.requester, amounts, policy)
+                    && self.within_allowance(&story.requester, amounts)
                     && !self.revoked.contains(&story.requester)
             }
             Event::Activated { .. } => story.stage == Stage::Held,
@@ -125,7 +114,7 @@ impl Model {
             Event::Resized { amounts, basis, .. } => {
                 let growth = amounts.minus_floor(&story.held);
                 if let Some(provider) = story.provider.clone().filter(|_| !growth.is_zero()) {
-                    self.judge_taking(at, &provider, story, &growth, basis);
+                    self.judge_taking(&provider, story, &growth, basis);
                 }
                 runs
             }
@@ -165,7 +154,6 @@ impl Model {
     /// Was it free, by the advertisement that the basis names, and was the provider open (I1, I12)?
     fn judge_taking(
         &mut self,
-        at: Stamp,
         provider: &ClusterId,
         story: &Story,
         more: &Resources,
@@ -179,7 +167,7 @@ impl Model {
             && basis.number == heard.says.number
             && basis.received_at == heard.at;
         self.expect(honest, "I1", || format!("the basis is not what {provider} said: {basis:?}"));
-        let age = at.time.since(heard.at).as_millis();
+        let age = self.at.time.since(heard.at).as_millis();
         let fresh = age < basis.suspect_after.as_millis()
             && basis.suspect_after.as_millis() <= heard.longest_gap.saturating_mul(3).max(90_000);
         self.expect(fresh && age < 600_000, "I11", || format!("{provider} was {age} ms old"));
@@ -195,20 +183,15 @@ impl Model {
     }
 
     /// Is the answer the right one?
-    pub(super) fn judge_answer(
-        &mut self,
-        at: Stamp,
-        command: &Command,
-        result: &Result<Plan, Refusal>,
-        policy: &Policy,
-    ) {
+    pub(super) fn judge_answer(&mut self, command: &Command, result: &Result<Plan, Refusal>) {
+        let at = self.at;
         let many = result.as_ref().map_or(0, |plan| plan.events.len());
         self.expect(many <= EVENTS_MAX, "I19", || format!("{many} events in one plan"));
         match command {
             Command::Reserve { requester, key, ask } => {
                 match self.keys.get(&(requester.clone(), key.clone())).cloned() {
                     Some(bound) => self.judge_repeat(&bound, ask, result),
-                    None => self.judge_choice(at, requester, ask, result, policy),
+                    None => self.judge_choice(requester, ask, result),
                 }
             }
             Command::Fill { after, floor } => {
@@ -226,7 +209,7 @@ impl Model {
                         && floor.is_none_or(|floor| s.priority >= floor)
                         && filled.is_none_or(|filled| place(s) < filled)
                         && !self.revoked.contains(&s.requester)
-                        && self.fits_somewhere(at, &s.requester, &s.ask, policy)
+                        && self.fits_somewhere(&s.requester, &s.ask)
                 });
                 let passed = passed.map(|(id, _)| *id);
                 self.expect(passed.is_none(), "I25", || format!("{passed:?} was passed over"));
@@ -254,14 +237,7 @@ impl Model {
     }
 
     /// A refusal has a ground, and a grant goes to the best (I26).
-    fn judge_choice(
-        &mut self,
-        at: Stamp,
-        requester: &ClusterId,
-        ask: &Ask,
-        result: &Result<Plan, Refusal>,
-        policy: &Policy,
-    ) {
+    fn judge_choice(&mut self, requester: &ClusterId, ask: &Ask, result: &Result<Plan, Refusal>) {
         let chosen = result.iter().flat_map(|plan| &plan.events).find_map(|event| match event {
             Event::Granted { provider, .. } => Some(provider.clone()),
             _ => None,
@@ -271,15 +247,15 @@ impl Model {
         let waits =
             chosen.is_none() && result.as_ref().is_ok_and(|plan| plan.events.iter().any(asked));
         if nobody || waits {
-            let fits = self.fits_somewhere(at, requester, ask, policy);
+            let fits = self.fits_somewhere(requester, ask);
             self.expect(!fits, "I26", || format!("{ask:?} of {requester} fits: {result:?}"));
         }
         if let Some(chosen) = chosen
-            && ask.strategy.unwrap_or(policy.strategy) == Strategy::Headroom
+            && ask.strategy.unwrap_or(self.policy.strategy) == Strategy::Headroom
         {
             let score = self.headroom(&chosen, &ask.resources);
             let better = self.heard.keys().find(|other| {
-                self.certainly_fits(other, requester, &ask.resources, policy, at.time)
+                self.certainly_fits(other, requester, &ask.resources)
                     && ask.target.is_none()
                     && self.headroom(other, &ask.resources) > score + HAIR
             });
@@ -288,14 +264,11 @@ impl Model {
         }
     }
 
-    fn fits_somewhere(&self, at: Stamp, who: &ClusterId, ask: &Ask, policy: &Policy) -> bool {
+    fn fits_somewhere(&self, who: &ClusterId, ask: &Ask) -> bool {
         let plain = ask.target.is_none() && ask.constraints.is_empty() && ask.backends.is_empty();
         plain
-            && self.within_allowance(who, &ask.resources, policy)
-            && self
-                .heard
-                .keys()
-                .any(|p| self.certainly_fits(p, who, &ask.resources, policy, at.time))
+            && self.within_allowance(who, &ask.resources)
+            && self.heard.keys().any(|p| self.certainly_fits(p, who, &ask.resources))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "compared with a tolerance")]

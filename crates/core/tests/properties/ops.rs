@@ -1,30 +1,22 @@
 //! Random commands: small numbers, so that they meet each other often.
 
-use std::collections::BTreeSet;
-
 use proptest::prelude::*;
 use proptest::sample::select;
-use sublet_core::advertisement::{Advertisement, Capabilities, GrantReport, Number};
-use sublet_core::event::{Event, Subject};
-use sublet_core::id::{ClusterId, Generation, ReservationId};
-use sublet_core::plan::{Action, Command, Plan, Refusal, Reply, Which};
 use sublet_core::policy::{Allowance, Policy};
-use sublet_core::reservation::{Actor, Ask};
-use sublet_core::resources::{Kind, Limits, Resources};
-use sublet_core::time::Span;
+use sublet_core::resources::{Kind, Limits};
 
-use crate::world::{Backup, World, cluster, key, secs};
+use crate::world::{cluster, secs};
 
-const CLUSTERS: [&str; 5] = ["c0", "c1", "c2", "c3", "c4"];
+pub(crate) const CLUSTERS: [&str; 5] = ["c0", "c1", "c2", "c3", "c4"];
 /// This one's agent is always of the Go system.
-const OLD: &str = "c4";
+pub(crate) const OLD: &str = "c4";
 
 /// One thing that happens; indexes are taken modulo what there is.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Tick(u64),
     NewRecord,
-    Advertise { who: usize, has: Amounts, own: Amounts, used: u64, agent: Agent },
+    Advertise(Says),
     OlderAdvertisement { who: usize, has: Amounts },
     Reserve { who: usize, key: u8, amounts: Amounts, wait: u64, priority: i32, shape: u8 },
     ReleaseKey { who: usize, key: u8 },
@@ -44,7 +36,17 @@ pub(crate) enum Op {
     Overtaken,
 }
 
-type Amounts = [u64; 4];
+pub(crate) type Amounts = [u64; 4];
+
+/// What a cluster says: its size, its own pods, and how many thirds of its grants are in use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Says {
+    pub(crate) who: usize,
+    pub(crate) has: Amounts,
+    pub(crate) own: Amounts,
+    pub(crate) used: u64,
+    pub(crate) agent: Agent,
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Agent {
@@ -81,8 +83,10 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     let agent =
         prop_oneof![8 => Just(Agent::Ours), 1 => Just(Agent::Old), 1 => Just(Agent::NotLending)];
     let own = prop_oneof![2 => Just([0; 4]), 1 => amounts(3)];
-    let advertise = (who.clone(), amounts(10), own, 0..4u64, agent)
-        .prop_map(|(who, has, own, used, agent)| Op::Advertise { who, has, own, used, agent });
+    let advertise =
+        (who.clone(), amounts(10), own, 0..6u64, agent).prop_map(|(who, has, own, used, agent)| {
+            Op::Advertise(Says { who, has, own, used, agent })
+        });
     let wait = select(vec![0, 0, 0, 30_000, 600_000]);
     let reserve = (who.clone(), 0..12u8, amounts(4), wait, 0..4i32, any::<u8>()).prop_map(
         |(who, key, amounts, wait, priority, shape)| Op::Reserve {
@@ -143,275 +147,4 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
         ..Policy::default()
     };
     select(vec![Policy::default(), strict])
-}
-
-fn resources(amounts: Amounts) -> Resources {
-    let fpga: Kind = "example.com/fpga".parse().unwrap();
-    let base = Resources::new(amounts[0], amounts[1]);
-    base.with(Kind::Gpu, amounts[2]).and_then(|base| base.with(fpga, amounts[3])).unwrap()
-}
-
-/// Plays operations on a world.
-pub(crate) struct Player {
-    pub(crate) world: World,
-    last: Option<Command>,
-    backup: Option<Backup>,
-    pub(crate) asked: u32,
-    pub(crate) refused: u32,
-    /// What was seen to happen, so that a test can tell whether it looked at anything.
-    pub(crate) seen: BTreeSet<String>,
-}
-
-impl Player {
-    pub(crate) fn new(policy: Policy) -> Self {
-        Self {
-            world: World::new(policy),
-            last: None,
-            backup: None,
-            asked: 0,
-            refused: 0,
-            seen: <_>::default(),
-        }
-    }
-
-    pub(crate) fn play(&mut self, op: &Op) {
-        match op {
-            Op::Tick(millis) => self.world.tick(Span::from_millis(*millis)),
-            Op::NewRecord => self.world.next_record(),
-            Op::Advertise { who, has, own, used, agent } => {
-                let advertisement = self.advertisement(*who, *has, *own, *used, *agent);
-                let plan = self.world.hear(advertisement);
-                self.note(&Ok(plan));
-            }
-            Op::OlderAdvertisement { who, has } => {
-                let mut late = self.advertisement(*who, *has, [0; 4], 0, Agent::Ours);
-                late.number = Some(Number { incarnation: 0, sequence: 0 });
-                self.world.hear(late);
-            }
-            Op::Repeat => {
-                if let Some(command) = self.last.clone() {
-                    self.repeat(&command);
-                }
-            }
-            Op::Backup => self.backup = Some(self.world.backup()),
-            Op::Restore => {
-                if let Some(backup) = self.backup.take() {
-                    self.world.restore(&backup);
-                    self.last = None;
-                }
-            }
-            Op::Restart => self.world.restart(),
-            Op::Overtaken => {
-                self.world.overtaken();
-                self.last = None;
-            }
-            _ => {
-                if let Some(command) = self.command(op) {
-                    self.command_runs(command);
-                }
-            }
-        }
-    }
-
-    fn command_runs(&mut self, command: Command) {
-        let result = self.world.run(&command);
-        self.note(&result);
-        if matches!(command, Command::Reserve { .. }) {
-            self.asked += 1;
-            self.refused += u32::from(result.is_err());
-        }
-        if let (Command::Sweep, Ok(plan)) = (&command, &result)
-            && plan.reply == (Reply::Swept { more: false })
-        {
-            let overdue = self.world.books.ledger().due(self.world.now).count();
-            assert_eq!(overdue, 0, "I7: a complete sweep leaves nothing that is due");
-        }
-        self.last = Some(command);
-    }
-
-    fn note(&mut self, result: &Result<Plan, Refusal>) {
-        let first = |debug: String| debug.split([' ', '(', '{']).next().unwrap().to_owned();
-        let mut see = |what: String| self.seen.insert(what);
-        match result {
-            Err(refusal) => {
-                see(first(format!("{refusal:?}")));
-            }
-            Ok(plan) => {
-                see(first(format!("{:?}", plan.reply)));
-                for event in &plan.events {
-                    see(first(format!("{event:?}")));
-                    if let Event::Ended { reason, confirmation, .. } = event {
-                        see(format!("{reason:?}"));
-                        see(format!("{confirmation:?}"));
-                    }
-                }
-            }
-        }
-        for cluster in CLUSTERS.map(cluster) {
-            if self.world.books.is_overcommitted(&cluster) {
-                see("Overcommitted".to_owned());
-            }
-            if !self.world.books.overlap(&cluster).ghosts.is_zero() {
-                see("Ghost".to_owned());
-            }
-        }
-    }
-
-    /// The same again holds nothing more and makes nothing new.
-    fn repeat(&mut self, command: &Command) {
-        let before = self.world.books.ledger().clone();
-        let result = self.world.run(command);
-        let after = self.world.books.ledger();
-        let known = |l: &sublet_core::ledger::Ledger| l.reservations(None).count();
-        // What was refused before may be possible now; what was done must not be done again.
-        if let Command::Reserve { requester, key, .. } = command
-            && before.bond(requester, key).is_some()
-        {
-            assert_eq!(before, *after, "{command:?} did something again: {result:?}");
-        }
-        let adds = matches!(command, Command::Reserve { .. });
-        assert!(adds || known(&before) >= known(after), "{command:?}: {result:?}");
-    }
-
-    /// What the agent of a cluster says: what it keeps and uses is its own affair.
-    fn advertisement(
-        &mut self,
-        who: usize,
-        has: Amounts,
-        own: Amounts,
-        used: u64,
-        agent: Agent,
-    ) -> Advertisement {
-        let name = CLUSTERS[who];
-        let number = self.world.number();
-        let kept = self.world.kept.entry(cluster(name)).or_default();
-        let mut allocated = resources(own);
-        let mut reports = Vec::new();
-        for report in kept.values() {
-            let share = |n: u64| n * used / 3;
-            let amounts = &report.amounts;
-            let used =
-                resources([share(amounts.cpu), share(amounts.memory), share(amounts.gpu), 0]);
-            allocated = allocated.checked_add(&used).unwrap();
-            reports.push(GrantReport { used, ..report.clone() });
-        }
-        let plain = Advertisement::plain(cluster(name), resources(has), allocated);
-        if name == OLD || matches!(agent, Agent::Old) {
-            return plain;
-        }
-        Advertisement {
-            number: Some(number),
-            grants: Some(reports),
-            capabilities: Capabilities { acknowledge: true, activate: true, ..<_>::default() },
-            lending: !matches!(agent, Agent::NotLending),
-            ..plain
-        }
-    }
-
-    fn command(&mut self, op: &Op) -> Option<Command> {
-        Some(match op {
-            Op::Reserve { who, key: name, amounts, wait, priority, shape } => Command::Reserve {
-                requester: cluster(CLUSTERS[*who]),
-                key: key(&format!("k{name}")),
-                ask: self.ask(*amounts, *wait, *priority, *shape),
-            },
-            Op::ReleaseKey { who, key: name } => {
-                let which = Which::Key(cluster(CLUSTERS[*who]), key(&format!("k{name}")));
-                Command::Release { by: Actor::Cluster(cluster(CLUSTERS[*who])), which }
-            }
-            Op::Operate { who, what, amounts } => Command::Operate {
-                operator: "ops".into(),
-                why: "test".into(),
-                action: action(cluster(CLUSTERS[*who]), *what, *amounts),
-            },
-            Op::Fill { floor, after } => {
-                let first = self.world.books.ledger().waiting(None).next().map(|(place, _)| place);
-                Command::Fill { after: first.filter(|_| *after), floor: *floor }
-            }
-            Op::Sweep => Command::Sweep,
-            Op::Release { nth, by } => {
-                let (id, by) = self.pick(*nth, *by)?;
-                Command::Release { by, which: Which::Id(id) }
-            }
-            Op::Renew { nth, duration } => {
-                let (id, by) = self.pick(*nth, By::Requester)?;
-                let duration = Some(Span::from_millis(*duration)).filter(|span| !span.is_zero());
-                Command::Renew { by, id, duration }
-            }
-            Op::Resize { nth, amounts } => {
-                let (id, by) = self.pick(*nth, By::Requester)?;
-                Command::Resize { by, id, resources: resources(*amounts) }
-            }
-            Op::Activate { nth, by } => {
-                let (id, by) = self.pick(*nth, *by)?;
-                Command::Activate { by: name_of(by)?, id }
-            }
-            Op::Fail { nth, by } => {
-                let (id, by) = self.pick(*nth, *by)?;
-                Command::Fail { by: name_of(by)?, id }
-            }
-            Op::Acknowledge { nth, by, off } => return self.acknowledge(*nth, *by, *off),
-            _ => return None,
-        })
-    }
-
-    fn ask(&self, amounts: Amounts, wait: u64, priority: i32, shape: u8) -> Ask {
-        Ask {
-            resources: resources(amounts),
-            priority,
-            wait: Some(Span::from_millis(wait)).filter(|wait| !wait.is_zero()),
-            duration: (shape & 1 == 1).then(|| secs(60)),
-            activates: shape & 2 == 2,
-            ..Ask::default()
-        }
-    }
-
-    fn acknowledge(&mut self, nth: usize, by: By, off: i64) -> Option<Command> {
-        let (id, actor) = self.pick(nth, by)?;
-        let reservation = self.world.reservation(id);
-        let newest = reservation.grant().map_or(0, |grant| i64::from(grant.generation.0));
-        let provider = reservation.grant().map(|grant| grant.provider.clone());
-        if let Some(provider) = provider.filter(|_| off == 0 && matches!(by, By::Provider)) {
-            self.world.carry_out(&provider, id);
-        }
-        let generation = Generation(u32::try_from(newest + off).unwrap_or(0));
-        Some(Command::Acknowledge { by: name_of(actor)?, id, generation })
-    }
-
-    /// The nth reservation, live ones first, and who acts on it.
-    fn pick(&self, nth: usize, by: By) -> Option<(ReservationId, Actor)> {
-        let all = || self.world.books.ledger().reservations(None);
-        let live: Vec<_> = all().filter(|r| !r.phase().is_terminal()).collect();
-        let list = if live.is_empty() || nth % 16 == 0 { all().collect() } else { live };
-        let chosen = *list.get(nth % list.len().max(1))?;
-        let provider = chosen.grant().map(|grant| grant.provider.clone());
-        let by = match by {
-            By::Requester => Actor::Cluster(chosen.requester.clone()),
-            By::Provider => Actor::Cluster(provider.unwrap_or(chosen.requester.clone())),
-            By::Operator => Actor::Operator("ops".into()),
-            By::Stranger => Actor::Cluster(cluster("stranger")),
-        };
-        Some((chosen.id, by))
-    }
-}
-
-fn name_of(actor: Actor) -> Option<ClusterId> {
-    match actor {
-        Actor::Cluster(cluster) => Some(cluster),
-        _ => None,
-    }
-}
-
-fn action(who: ClusterId, what: u8, amounts: Amounts) -> Action {
-    match what {
-        0 => Action::Cordon { cluster: who, drain: false },
-        1 => Action::Cordon { cluster: who, drain: true },
-        2 | 3 => Action::Uncordon(who),
-        4 => Action::Cap(who, Limits([(Kind::Cpu, amounts[0]), (Kind::Gpu, amounts[2])].into())),
-        5 => Action::Cap(who, Limits::default()),
-        6 => Action::Revoke(Subject::Cluster(who)),
-        7 => Action::Reinstate(Subject::Cluster(who)),
-        8 => Action::DeclareLost(who),
-        _ => Action::Vouch(who),
-    }
 }

@@ -1,9 +1,9 @@
 //! Finds the best provider without looking at all of them.
 //!
-//! Providers of one size stand together in blocks of sixteen, and a tree of summaries over the
-//! blocks says of each subtree what the best of it can be at most: the most room, the greatest
-//! share free, the cheapest price, the first name. [`search`] opens the most promising subtree
-//! until a provider itself is on top. An update rewrites one block and its few ancestors.
+//! Providers of like size stand together in leaves of up to sixteen, under a tree of summaries that
+//! say what the best below can be at most: the most room, the greatest share free, the lowest
+//! price, the first name. [`search`] opens the most promising part until a provider itself is on
+//! top. An update rewrites one leaf and its few ancestors.
 //!
 //! It is an arrangement of [`Row`]s and nothing more: [`Index::best`] answers exactly as
 //! [`Index::scan`] does, which looks at every row, whatever the order of updates was. Who may be
@@ -11,9 +11,11 @@
 //! about a provider only when it would win.
 
 mod asked;
-mod class;
+mod leaf;
 mod names;
 mod search;
+mod shape;
+mod summary;
 mod tree;
 
 use alloc::collections::{BTreeMap, btree_map};
@@ -25,11 +27,11 @@ use super::{Strategy, score};
 use crate::advertisement::Cost;
 use crate::id::ClusterId;
 use crate::resources::Resources;
-use class::{Class, Size, Slot};
+use leaf::Slot;
 use tree::Tree;
 
 pub(crate) use asked::Asked;
-pub(crate) use tree::Summary;
+pub(crate) use summary::Summary;
 
 /// What the index knows of one provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,8 +49,7 @@ pub struct Row {
 /// Where a provider stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
-    class: u32,
-    slot: u32,
+    leaf: u32,
     /// A number that orders as the names do.
     rank: u64,
 }
@@ -57,44 +58,32 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     places: BTreeMap<ClusterId, Place>,
-    sizes: BTreeMap<Size, u32>,
-    classes: Vec<Class>,
-    /// Classes that nobody is in, to be used again.
-    vacant: Vec<u32>,
-    /// Over the roots of the classes.
-    top: Tree,
+    tree: Tree,
 }
 
 /// Changing.
 impl Index {
-    /// Sizes that get a class of their own before near ones have to share. Most fleets have a dozen
-    /// kinds of clusters; a class costs a few kilobytes.
-    const EXACT_SIZES_MAX: usize = 64;
-
     /// Adds a provider, or replaces what is known of it.
     pub fn set(&mut self, cluster: &ClusterId, mut row: Row) {
         if !row.room.fits_in(&row.allocatable) {
             // Shares beyond the whole would win every comparison and mean nothing.
             row.room = row.room.min(&row.allocatable);
         }
-        let rank = match self.places.get(cluster).copied() {
-            Some(place) if self.class_of(&row) == Some(place.class) => {
-                if let Some(class) = at_mut(&mut self.classes, place.class) {
-                    class.replace(place.slot, row);
-                }
-                return self.retop(place.class);
+        let rank = if let Some(place) = self.places.get(cluster).copied() {
+            match self.tree.replace(place.leaf, place.rank, row) {
+                None => return,
+                // Of another size now, it stands elsewhere.
+                Some(back) => row = back,
             }
-            Some(place) => {
-                self.take_out(place);
-                place.rank
-            }
-            None => self.rank_of(cluster),
+            self.take_out(place);
+            place.rank
+        } else {
+            let rank = self.rank_of(cluster);
+            self.places.insert(cluster.clone(), Place { leaf: 0, rank });
+            rank
         };
-        let number = self.class_for(&row);
-        let Some(class) = at_mut(&mut self.classes, number) else { return };
-        let slot = class.push(Slot { cluster: cluster.clone(), row }, rank);
-        self.places.insert(cluster.clone(), Place { class: number, slot, rank });
-        self.retop(number);
+        let slot = Slot { cluster: cluster.clone(), row };
+        self.tree.insert(rank, slot, &mut move_in(&mut self.places));
     }
 
     /// Removes a provider.
@@ -104,46 +93,16 @@ impl Index {
         }
     }
 
-    /// Empties a slot; the last of the class moves there.
     fn take_out(&mut self, place: Place) {
-        let Some(class) = at_mut(&mut self.classes, place.class) else { return };
-        if let Some(moved) = class.swap_remove(place.slot)
-            && let Some(of_moved) = self.places.get_mut(moved)
-        {
-            of_moved.slot = place.slot;
-        }
-        if class.is_empty() {
-            *class = Class::default();
-            self.sizes.retain(|_, number| *number != place.class);
-            self.vacant.push(place.class);
-        }
-        self.retop(place.class);
+        self.tree.remove(place.leaf, place.rank, &mut move_in(&mut self.places));
     }
+}
 
-    /// The class that a row belongs to as things stand.
-    fn class_of(&self, row: &Row) -> Option<u32> {
-        let exact = self.sizes.get(&Size::exact(row));
-        exact.or_else(|| self.sizes.get(&Size::about(row))).copied()
-    }
-
-    /// The class that a row belongs to; a new one, if need be.
-    fn class_for(&mut self, row: &Row) -> u32 {
-        if let Some(number) = self.class_of(row) {
-            return number;
-        }
-        let exact = self.sizes.len() < Self::EXACT_SIZES_MAX;
-        let number = self.vacant.pop().unwrap_or_else(|| {
-            self.classes.push(Class::default());
-            // Slots and classes are counted in 32 bits; memory ends long before they do.
-            u32::try_from(self.classes.len()).unwrap_or(u32::MAX).saturating_sub(1)
-        });
-        self.sizes.insert(if exact { Size::exact(row) } else { Size::about(row) }, number);
-        number
-    }
-
-    fn retop(&mut self, number: u32) {
-        if let Some(class) = at(&self.classes, number) {
-            self.top.set(number, class.summary());
+/// Notes where providers come to stand.
+fn move_in(places: &mut BTreeMap<ClusterId, Place>) -> impl FnMut(&ClusterId, u32) {
+    |cluster, leaf| {
+        if let Some(place) = places.get_mut(cluster) {
+            place.leaf = leaf;
         }
     }
 }
@@ -174,7 +133,7 @@ impl Index {
     }
 
     fn row_at(&self, place: &Place) -> Option<&Row> {
-        Some(&at(&self.classes, place.class)?.slot(place.slot)?.row)
+        Some(&self.tree.slot(place.leaf, place.rank)?.row)
     }
 
     /// The best open provider with room for `resources` that `accept` lets pass; ties go to the
@@ -212,7 +171,7 @@ impl Index {
         mut accept: impl FnMut(&ClusterId) -> bool,
     ) -> Option<ClusterId> {
         let mut best = None;
-        for slot in self.classes.iter().flat_map(Class::slots) {
+        for slot in self.tree.slots() {
             if slot.row.open && resources.fits_in(&slot.row.room) {
                 let score = score::score(strategy, resources, &slot.row);
                 let this = Some((score, Reverse(&slot.cluster)));

@@ -40,14 +40,9 @@ impl Index {
         let mut rank = 0_u64;
         for place in self.places.values_mut() {
             rank = rank.saturating_add(distance);
-            place.rank = rank;
-            if let Some(class) = super::at_mut(&mut self.classes, place.class) {
-                class.rename(place.slot, rank);
-            }
+            let old = core::mem::replace(&mut place.rank, rank);
+            self.tree.rename(place.leaf, old, rank);
         }
-        for (number, class) in self.classes.iter_mut().enumerate() {
-            class.summarise_all();
-            self.top.set(u32::try_from(number).unwrap_or(u32::MAX), class.summary());
-        }
+        self.tree.summarise_all();
     }
 }

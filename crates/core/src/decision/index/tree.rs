@@ -1,143 +1,153 @@
-//! Summaries of many providers, and a tree of them with sixteen children to a node.
+//! Leaves in the order of size, under nodes that summarise them.
+//!
+//! A B-tree in which nobody searches by key: [`super::Index`] knows the leaf of every provider. The
+//! order serves only to keep providers of like size together, so it may be kept loosely: a node
+//! goes when it is empty, and a leaf that is nearly so is given up and its few rows find new places.
+//! The places of the vacant ones are used again.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::decision::score::Tag;
+use super::leaf::{FAN, Leaf, Size, Slot};
+use super::summary::Summary;
+use super::{Row, at, at_mut};
+use crate::id::ClusterId;
 
-/// How many children a node has, and how many rows a block.
-pub(super) const FAN: usize = 16;
+/// No node: above the root.
+pub(super) const NONE: u32 = u32::MAX;
+/// A leaf with fewer rows is given up.
+const FEW: usize = FAN / 4;
 
-/// The best that providers under one node can be: no request finds more among them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Summary {
-    /// The most room, of cpu, memory, gpu and storage.
-    pub(super) room: [u64; 4],
-    /// The greatest share free of each.
-    pub(super) free: [u64; 4],
-    /// The greatest sum of the free shares of cpu and memory: what almost every request asks for.
-    pub(super) pair: u64,
-    /// The first name, as a number, among those with that sum.
-    pub(super) pair_first: u64,
-    /// The first name of all.
-    pub(super) first: u64,
-    /// The least sum of the free shares of cpu and memory.
-    pub(super) pair_least: u64,
-    /// The largest size: there a request takes the smallest share.
-    pub(super) largest: [u64; 4],
-    /// The smallest size.
-    pub(super) smallest: [u64; 4],
-    /// Which extended resources there may be, one bit for each of 64 kinds of names.
-    pub(super) names: u64,
-    /// The lowest prices.
-    pub(crate) tag: Tag,
+/// What a node knows of one below it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Child {
+    pub(super) number: u32,
+    /// Where it begins; the first child of a node begins before everything.
+    pub(super) from: Size,
+    pub(super) summary: Summary,
 }
 
-impl Summary {
-    /// Of nobody: nothing fits there.
-    pub(super) const EMPTY: Self = Self {
-        room: [0; 4],
-        free: [0; 4],
-        pair: 0,
-        pair_first: u64::MAX,
-        first: u64::MAX,
-        pair_least: u64::MAX,
-        largest: [0; 4],
-        smallest: [u64::MAX; 4],
-        names: 0,
-        tag: Tag::NONE,
-    };
-
-    /// Of both.
-    pub(super) fn with(&self, other: &Self) -> Self {
-        let pair_first = match self.pair.cmp(&other.pair) {
-            core::cmp::Ordering::Greater => self.pair_first,
-            core::cmp::Ordering::Less => other.pair_first,
-            core::cmp::Ordering::Equal => self.pair_first.min(other.pair_first),
-        };
-        Self {
-            room: each(self.room, other.room, u64::max),
-            free: each(self.free, other.free, u64::max),
-            pair: self.pair.max(other.pair),
-            pair_first,
-            first: self.first.min(other.first),
-            pair_least: self.pair_least.min(other.pair_least),
-            largest: each(self.largest, other.largest, u64::max),
-            smallest: each(self.smallest, other.smallest, u64::min),
-            names: self.names | other.names,
-            tag: self.tag.min(other.tag),
-        }
-    }
-
-    pub(super) fn of<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Self {
-        parts.into_iter().fold(Self::EMPTY, |sum, part| sum.with(part))
-    }
-
-    /// Nobody lends here.
-    pub(super) fn is_empty(&self) -> bool {
-        self.first == u64::MAX
-    }
+/// A node that summarises others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    pub(super) parent: u32,
+    pub(super) above_leaves: bool,
+    pub(super) children: Vec<Child>,
 }
 
-fn each(a: [u64; 4], b: [u64; 4], op: impl Fn(u64, u64) -> u64) -> [u64; 4] {
-    let ([a0, a1, a2, a3], [b0, b1, b2, b3]) = (a, b);
-    [op(a0, b0), op(a1, b1), op(a2, b2), op(a3, b3)]
-}
-
-/// Summaries over leaves, in levels from the leaves to the root.
+/// All providers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
-    levels: Vec<Vec<Summary>>,
+    pub(super) leaves: Vec<Leaf>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) vacant_leaves: Vec<u32>,
+    pub(super) vacant_nodes: Vec<u32>,
+    pub(super) root: Option<u32>,
 }
 
+/// Reading.
 impl Tree {
-    /// Sets one leaf, and what follows above it. The leaves end at the highest that was ever set.
-    pub(super) fn set(&mut self, leaf: u32, summary: Summary) {
-        let Ok(mut at) = usize::try_from(leaf) else { return };
-        let mut summary = summary;
-        let mut level = 0;
-        loop {
-            if level == self.levels.len() {
-                self.levels.push(vec![]);
-            }
-            let Some(nodes) = self.levels.get_mut(level) else { return };
-            if nodes.len() <= at {
-                nodes.resize(at.saturating_add(1), Summary::EMPTY);
-            }
-            match nodes.get_mut(at) {
-                // What is above depends on nothing else.
-                Some(old) if *old == summary && level > 0 => return,
-                Some(old) => *old = summary,
-                None => return,
-            }
-            if nodes.len() == 1 {
-                return;
-            }
-            at /= FAN;
-            summary = Summary::of(children(nodes, at));
-            level = level.saturating_add(1);
+    pub(super) fn node(&self, number: u32) -> Option<&Node> {
+        at(&self.nodes, number)
+    }
+
+    pub(super) fn leaf(&self, number: u32) -> Option<&Leaf> {
+        at(&self.leaves, number)
+    }
+
+    /// The slot of the provider with this number in that leaf.
+    pub(super) fn slot(&self, leaf: u32, rank: u64) -> Option<&Slot> {
+        let leaf = self.leaf(leaf)?;
+        leaf.slots().get(leaf.position(rank)?)
+    }
+
+    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.leaves.iter().flat_map(Leaf::slots)
+    }
+
+    /// All leaves with what is known of them above.
+    pub(super) fn leaves(&self) -> impl Iterator<Item = (&Summary, &Leaf)> {
+        let lowest = self.nodes.iter().filter(|node| node.above_leaves);
+        lowest
+            .flat_map(|node| &node.children)
+            .filter_map(|child| Some((&child.summary, self.leaf(child.number)?)))
+    }
+}
+
+/// Changing rows. `moved` learns of every provider that comes to stand in another leaf.
+impl Tree {
+    /// Replaces a row where it stands; gives it back if it must stand elsewhere.
+    pub(super) fn replace(&mut self, number: u32, rank: u64, row: Row) -> Option<Row> {
+        let leaf = at_mut(&mut self.leaves, number);
+        let found = leaf.and_then(|leaf| leaf.position(rank).map(|place| (leaf, place)));
+        let Some((leaf, place)) = found else { return Some(row) };
+        let old = leaf.slots().get(place).map(|slot| Size::of(&slot.row));
+        if old != Some(Size::of(&row)) {
+            return Some(row);
+        }
+        leaf.replace(place, row);
+        self.summarise(number);
+        None
+    }
+
+    /// Adds a provider where its size belongs.
+    pub(super) fn insert(
+        &mut self,
+        rank: u64,
+        slot: Slot,
+        moved: &mut impl FnMut(&ClusterId, u32),
+    ) {
+        let size = Size::of(&slot.row);
+        let mut number = self.leaf_for(size);
+        if self.leaf(number).is_some_and(|leaf| leaf.slots().len() >= FAN) {
+            number = self.split_leaf(number, size, moved);
+        }
+        moved(&slot.cluster, number);
+        if let Some(leaf) = at_mut(&mut self.leaves, number) {
+            leaf.push(rank, slot);
+        }
+        self.summarise(number);
+    }
+
+    /// Takes a provider out.
+    pub(super) fn remove(
+        &mut self,
+        number: u32,
+        rank: u64,
+        moved: &mut impl FnMut(&ClusterId, u32),
+    ) {
+        let Some(leaf) = at_mut(&mut self.leaves, number) else { return };
+        if let Some(place) = leaf.position(rank) {
+            leaf.remove(place);
+        }
+        if leaf.slots().len() >= FEW {
+            return self.summarise(number);
+        }
+        let (parent, few) = (leaf.parent, leaf.take());
+        self.vacant_leaves.push(number);
+        self.drop_child(parent, number);
+        for (rank, slot) in few {
+            self.insert(rank, slot, moved);
         }
     }
 
-    /// The level of the root, and the root.
-    pub(super) fn root(&self) -> Option<(usize, &Summary)> {
-        let top = self.levels.len().checked_sub(1)?;
-        Some((top, self.levels.get(top)?.first()?))
+    /// Gives a provider another number, without what follows from that.
+    pub(super) fn rename(&mut self, number: u32, old: u64, rank: u64) {
+        let Some(leaf) = at_mut(&mut self.leaves, number) else { return };
+        if let Some(place) = leaf.position(old) {
+            leaf.rename(place, rank);
+        }
     }
 
-    /// What stands under node `at` of `level`, with the number of the first.
-    pub(super) fn children(&self, level: usize, at: usize) -> (usize, &[Summary]) {
-        let nodes = level.checked_sub(1).and_then(|below| self.levels.get(below));
-        (at.saturating_mul(FAN), nodes.map_or(&[], |nodes| children(nodes, at)))
+    /// Makes the summaries of these leaves anew.
+    pub(super) fn summarise_all(&mut self) {
+        let all: Vec<u32> = self
+            .nodes
+            .iter()
+            .filter(|node| node.above_leaves)
+            .flat_map(|node| node.children.iter().map(|child| child.number))
+            .collect();
+        for leaf in all {
+            self.summarise(leaf);
+        }
     }
-
-    pub(super) fn leaves(&self) -> &[Summary] {
-        self.levels.first().map_or(&[], Vec::as_slice)
-    }
-}
-
-fn children(nodes: &[Summary], at: usize) -> &[Summary] {
-    let start = at.saturating_mul(FAN).min(nodes.len());
-    let end = start.saturating_add(FAN).min(nodes.len());
-    nodes.get(start..end).unwrap_or(&[])
 }

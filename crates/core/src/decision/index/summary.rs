@@ -1,0 +1,82 @@
+//! What many providers are at most: enough to know where not to look.
+
+use core::cmp::Ordering;
+
+use crate::decision::score::Tag;
+
+/// The best that providers under one node can be: no request finds more among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// The most room, of cpu, memory, gpu and storage.
+    pub(super) room: [u64; 4],
+    /// The greatest share free of each.
+    pub(super) free: [u64; 4],
+    /// The greatest sum of the free shares of cpu and memory: what almost every request asks for.
+    pub(super) pair: u64,
+    /// The first name, as a number, among those with that sum.
+    pub(super) pair_first: u64,
+    /// The first name of all.
+    pub(super) first: u64,
+    /// The least sum of the free shares of cpu and memory.
+    pub(super) pair_least: u64,
+    /// The largest size: there a request takes the smallest share.
+    pub(super) largest: [u64; 4],
+    /// The smallest size.
+    pub(super) smallest: [u64; 4],
+    /// Which extended resources there may be, one bit for each of 64 kinds of names.
+    pub(super) names: u64,
+    /// The lowest prices.
+    pub(crate) tag: Tag,
+}
+
+impl Summary {
+    /// Of nobody: nothing fits there.
+    pub(super) const EMPTY: Self = Self {
+        room: [0; 4],
+        free: [0; 4],
+        pair: 0,
+        pair_first: u64::MAX,
+        first: u64::MAX,
+        pair_least: u64::MAX,
+        largest: [0; 4],
+        smallest: [u64::MAX; 4],
+        names: 0,
+        tag: Tag::NONE,
+    };
+
+    /// Takes others in.
+    pub(super) fn add(&mut self, other: &Self) {
+        match other.pair.cmp(&self.pair) {
+            Ordering::Greater => self.pair_first = other.pair_first,
+            Ordering::Equal => self.pair_first = self.pair_first.min(other.pair_first),
+            Ordering::Less => {}
+        }
+        raise(&mut self.room, &other.room);
+        raise(&mut self.free, &other.free);
+        raise(&mut self.largest, &other.largest);
+        for (mine, other) in self.smallest.iter_mut().zip(other.smallest) {
+            *mine = other.min(*mine);
+        }
+        self.pair = self.pair.max(other.pair);
+        self.first = self.first.min(other.first);
+        self.pair_least = self.pair_least.min(other.pair_least);
+        self.names |= other.names;
+        self.tag = self.tag.min(other.tag);
+    }
+
+    /// Nobody lends here.
+    pub(super) fn is_empty(&self) -> bool {
+        self.first == u64::MAX
+    }
+
+    /// Has one as much of everything as another?
+    pub(super) fn is_of_one_size(&self) -> bool {
+        self.largest == self.smallest
+    }
+}
+
+fn raise(mine: &mut [u64; 4], other: &[u64; 4]) {
+    for (mine, other) in mine.iter_mut().zip(other) {
+        *mine = (*mine).max(*other);
+    }
+}

@@ -1,0 +1,279 @@
+//! The life of a reservation: every phase meets every command, and the rules of the design one by one.
+
+#[path = "lifecycle/cells.rs"]
+mod cells;
+#[path = "model/mod.rs"]
+mod model;
+mod world;
+
+use sublet_core::event::Event;
+use sublet_core::plan::{Action, Command, Refusal, Reply, Which};
+use sublet_core::policy::{Allowance, Policy};
+use sublet_core::reservation::{Actor, Ask, Confirmation, Phase, Reason, State};
+use sublet_core::resources::Resources;
+use sublet_core::time::Span;
+use world::{World, ask, cluster, key, secs};
+
+const DAY: u64 = 24 * 3600;
+
+#[test]
+fn every_phase_answers_every_command_as_the_table_says() {
+    let table = cells::table();
+    if cells::updating() {
+        std::fs::write(cells::GOLDEN, &table).unwrap();
+    }
+    let golden = std::fs::read_to_string(cells::GOLDEN).unwrap_or_default();
+    let differs = table.lines().zip(golden.lines()).find(|(now, was)| now != was);
+    assert!(table == golden, "UPDATE=1 writes the table anew; first difference: {differs:?}");
+}
+
+fn calm() -> World {
+    World::new(Policy::default())
+}
+
+fn one_provider() -> World {
+    let mut world = calm();
+    world.advertise("c1", 4, 4);
+    world
+}
+
+fn resize(world: &mut World, id: sublet_core::id::ReservationId, cpu: u64) -> Result<(), Refusal> {
+    let by = Actor::Cluster(world.reservation(id).requester.clone());
+    let resources = Resources::new(cpu, cpu);
+    world.run(&Command::Resize { by, id, resources }).map(|_| ())
+}
+
+fn ending(world: &World, id: sublet_core::id::ReservationId) -> (Reason, Option<Confirmation>) {
+    match &world.reservation(id).state {
+        State::Releasing(_, ending) => (ending.reason, None),
+        State::Ended { ending, confirmation, .. } => (ending.reason, Some(*confirmation)),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn waits(priority: i32, cpu: u64) -> Ask {
+    Ask { wait: Some(secs(600)), priority, ..ask(cpu, cpu) }
+}
+
+#[test]
+fn capacity_comes_back_when_the_provider_has_confirmed_and_once_only() {
+    let mut world = one_provider();
+    let id = world.reserve("c2", "a", ask(3, 3)).unwrap();
+    world.acknowledge(id);
+    world.release("c2", id);
+    assert_eq!((world.phase(id), world.room("c1")), (Phase::Releasing, Resources::new(1, 1)));
+    world.acknowledge(id);
+    assert_eq!((world.phase(id), world.room("c1")), (Phase::Released, Resources::new(4, 4)));
+    assert_eq!(world.acknowledge(id).events, []);
+    assert_eq!(world.release("c2", id).events, []);
+    assert_eq!(world.room("c1"), Resources::new(4, 4));
+}
+
+#[test]
+fn an_old_provider_gives_back_unconfirmed_at_release_and_at_expiry() {
+    let mut world = calm();
+    world.advertise_old("c1", 4, 4);
+    let released = world.reserve("c2", "a", ask(1, 1)).unwrap();
+    let minute = Ask { duration: Some(secs(60)), ..ask(1, 1) };
+    let expired = world.reserve("c2", "b", minute).unwrap();
+    world.release("c2", released);
+    let unconfirmed = Some(Confirmation::Unconfirmed);
+    assert_eq!(ending(&world, released), (Reason::ReleasedByRequester, unconfirmed));
+    world.tick(secs(60));
+    world.sweep();
+    assert_eq!(ending(&world, expired), (Reason::Expired, unconfirmed));
+    assert_eq!(world.room("c1"), Resources::new(4, 4));
+}
+
+#[test]
+fn what_the_agent_can_do_now_counts_not_what_it_could_when_it_granted() {
+    let mut world = calm();
+    world.advertise_old("c1", 4, 4);
+    let id = world.reserve("c2", "a", ask(1, 1)).unwrap();
+    world.advertise("c1", 4, 4);
+    world.release("c2", id);
+    assert_eq!(world.phase(id), Phase::Releasing, "an upgraded agent confirms");
+    world.advertise_old("c1", 4, 4);
+    assert_eq!(world.phase(id), Phase::Released, "a downgraded one will not");
+}
+
+#[test]
+fn without_an_advertisement_the_grant_remembers_whether_its_provider_confirms() {
+    let mut world = one_provider();
+    let id = world.reserve("c2", "a", ask(1, 1)).unwrap();
+    world.books = sublet_core::books::Books::new(world.books.ledger().clone());
+    world.model.heard.clear();
+    world.release("c2", id);
+    assert_eq!(world.phase(id), Phase::Releasing);
+}
+
+#[test]
+fn growth_is_held_first_and_a_shrink_returns_on_acknowledgement_of_the_newest_only() {
+    let mut world = one_provider();
+    let id = world.reserve("c2", "a", ask(1, 1)).unwrap();
+    resize(&mut world, id, 3).unwrap();
+    assert_eq!(world.room("c1"), Resources::new(1, 1), "held before the provider knows");
+    assert!(matches!(resize(&mut world, id, 5), Err(Refusal::NobodyFits(_))));
+    resize(&mut world, id, 2).unwrap();
+    assert_eq!(world.room("c1"), Resources::new(1, 1), "not given back yet");
+    let generation = sublet_core::id::Generation(2);
+    world.run(&Command::Acknowledge { by: cluster("c1"), id, generation }).unwrap();
+    assert_eq!(world.room("c1"), Resources::new(1, 1), "that was the growth");
+    world.acknowledge(id);
+    assert_eq!(world.room("c1"), Resources::new(2, 2));
+}
+
+#[test]
+fn it_expires_at_its_deadline_and_not_a_moment_before() {
+    let mut world = one_provider();
+    let id = world.reserve("c2", "a", Ask { duration: Some(secs(60)), ..ask(1, 1) }).unwrap();
+    world.tick(Span::from_millis(59_999));
+    assert_eq!(world.sweep().events, []);
+    world.tick(Span::from_millis(1));
+    world.sweep();
+    assert_eq!(ending(&world, id), (Reason::Expired, None));
+}
+
+#[test]
+fn a_deadline_to_activate_is_set_for_those_who_activate_and_lifted_when_they_do() {
+    let mut world = one_provider();
+    let old = world.reserve("c2", "old", ask(1, 1)).unwrap();
+    let activates = Ask { activates: true, ..ask(1, 1) };
+    let quick = world.reserve("c2", "quick", activates.clone()).unwrap();
+    let slow = world.reserve("c2", "slow", activates).unwrap();
+    world.run(&Command::Activate { by: cluster("c2"), id: quick }).unwrap();
+    world.tick(Span::from_millis(15 * 60_000 - 1));
+    assert_eq!(world.sweep().events, []);
+    world.tick(Span::from_millis(1));
+    world.sweep();
+    assert_eq!(world.phase(old), Phase::Reserved);
+    assert_eq!(world.phase(quick), Phase::Active);
+    assert_eq!(ending(&world, slow), (Reason::NeverActivated, None));
+}
+
+#[test]
+fn what_expires_and_was_never_activated_at_once_has_expired() {
+    let mut world = one_provider();
+    let both = Ask { activates: true, duration: Some(secs(15 * 60)), ..ask(1, 1) };
+    let id = world.reserve("c2", "a", both).unwrap();
+    world.tick(secs(15 * 60));
+    world.sweep();
+    assert_eq!(ending(&world, id), (Reason::Expired, None));
+}
+
+#[test]
+fn a_lost_provider_that_is_back_does_not_lend_again_what_it_still_keeps() {
+    let mut world = one_provider();
+    let id = world.reserve("c2", "a", ask(3, 3)).unwrap();
+    world.acknowledge(id);
+    world.operate(Action::DeclareLost(cluster("c1")));
+    assert_eq!(world.phase(id), Phase::Reserved, "nothing ends before the sweep");
+    world.sweep();
+    assert_eq!(ending(&world, id), (Reason::ProviderLost, Some(Confirmation::ProviderLost)));
+    let plan = world.advertise("c1", 4, 4);
+    assert_eq!(plan.events, [Event::Returned { cluster: cluster("c1") }]);
+    assert_eq!(world.room("c1"), Resources::new(1, 1), "a ghost");
+    world.carry_out(&cluster("c1"), id);
+    world.advertise("c1", 4, 4);
+    assert_eq!(world.room("c1"), Resources::new(4, 4));
+}
+
+#[test]
+fn a_provider_that_is_back_before_the_sweep_keeps_what_it_lends() {
+    let mut world = one_provider();
+    let id = world.reserve("c2", "a", ask(3, 3)).unwrap();
+    world.operate(Action::DeclareLost(cluster("c1")));
+    world.advertise("c1", 4, 4);
+    assert_eq!(world.sweep().events, []);
+    assert_eq!(world.phase(id), Phase::Reserved);
+}
+
+#[test]
+fn a_stale_advertisement_frees_nothing() {
+    let mut world = one_provider();
+    let id = world.reserve("c2", "a", ask(3, 3)).unwrap();
+    world.tick(secs(DAY));
+    assert_eq!(world.sweep().events, []);
+    assert_eq!((world.phase(id), world.room("c1")), (Phase::Reserved, Resources::new(1, 1)));
+}
+
+#[test]
+fn a_restored_ledger_grants_nothing_until_its_provider_has_reported_and_adopts_what_it_forgot() {
+    let mut world = one_provider();
+    let known = world.reserve("c2", "known", ask(1, 1)).unwrap();
+    world.acknowledge(known);
+    let backup = world.backup();
+    let forgotten = world.reserve("c3", "forgotten", ask(2, 2)).unwrap();
+    world.acknowledge(forgotten);
+    world.restore(&backup);
+    world.advertise_old("c1", 4, 4);
+    assert!(world.reserve("c4", "a", ask(1, 1)).is_err(), "no report");
+    world.advertise("c1", 4, 4);
+    assert_eq!(world.phase(forgotten), Phase::Active);
+    assert_eq!(world.grant(forgotten).amounts, Resources::new(2, 2));
+    assert_eq!(world.room("c1"), Resources::new(1, 1));
+    assert!(world.reserve("c4", "b", ask(2, 2)).is_err());
+    world.reserve("c4", "c", ask(1, 1)).unwrap();
+}
+
+#[test]
+fn waiting_requests_are_served_by_capped_priority_then_by_age_and_small_ones_may_pass() {
+    let mut policy = Policy::default();
+    let capped = Allowance { priority_max: 1, ..Allowance::default() };
+    policy.requesters.insert(cluster("boast"), capped);
+    let mut world = World::new(policy);
+    let old = world.reserve("c3", "a", waits(0, 1)).unwrap();
+    let large = world.reserve("c4", "a", waits(9, 5)).unwrap();
+    let boast = world.reserve("boast", "a", waits(1000, 1)).unwrap();
+    let young = world.reserve("c5", "a", waits(0, 1)).unwrap();
+    let first = world.reserve("c6", "a", waits(2, 1)).unwrap();
+    world.advertise("c1", 4, 4);
+    let mut order = Vec::new();
+    while let Some(Event::Granted { id, .. }) = world.fill().events.first() {
+        order.push(*id);
+    }
+    assert_eq!(order, [first, boast, old, young]);
+    assert_eq!(world.phase(large), Phase::Pending);
+}
+
+#[test]
+fn a_key_finds_its_reservation_for_a_day_after_the_end() {
+    let mut world = one_provider();
+    let id = world.reserve("c2", "a", ask(1, 1)).unwrap();
+    world.release("c2", id);
+    world.acknowledge(id);
+    world.tick(secs(DAY));
+    assert_eq!(world.sweep().events, []);
+    assert_eq!(world.reserve("c2", "a", ask(1, 1)), Ok(id));
+    world.tick(Span::from_millis(1));
+    world.sweep();
+    world.advertise("c1", 4, 4);
+    assert_ne!(world.reserve("c2", "a", ask(1, 1)), Ok(id));
+}
+
+#[test]
+fn a_tombstone_keeps_a_late_request_out_for_a_day() {
+    let mut world = one_provider();
+    let which = Which::Key(cluster("c2"), key("late"));
+    let by = Actor::Cluster(cluster("c2"));
+    let release = Command::Release { by, which };
+    assert_eq!(world.run(&release).unwrap().reply, Reply::KeyReleased);
+    assert_eq!(world.run(&release).unwrap().events, [], "again");
+    assert_eq!(world.reserve("c2", "late", ask(1, 1)), Err(Refusal::KeyReleased));
+    world.tick(secs(DAY));
+    world.sweep();
+    assert_eq!(world.reserve("c2", "late", ask(1, 1)), Err(Refusal::KeyReleased));
+    world.tick(Span::from_millis(1));
+    world.sweep();
+    world.advertise("c1", 4, 4);
+    world.reserve("c2", "late", ask(1, 1)).unwrap();
+}
+
+#[test]
+fn nobody_touches_the_keys_of_another() {
+    let mut world = one_provider();
+    world.reserve("c2", "a", ask(1, 1)).unwrap();
+    let which = Which::Key(cluster("c2"), key("a"));
+    let by = Actor::Cluster(cluster("c1"));
+    assert_eq!(world.run(&Command::Release { by, which }), Err(Refusal::NotFound));
+}
