@@ -11,6 +11,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::{vec, vec::Vec};
 
 use crate::advertisement::{Advertisement, GrantReport};
+use crate::bugs::{Bug, planted};
 use crate::decision::filter::Filter;
 use crate::decision::index::{Index, Row};
 use crate::event::{Basis, Event, Subject};
@@ -171,7 +172,10 @@ impl Books {
             ..Basis::default()
         };
         let held = self.held(provider);
-        let room = basis.room(&held);
+        let mut room = basis.room(&held);
+        if planted(Bug::OtherFits) {
+            room.memory = basis.allocatable.memory;
+        }
         match self.ledger.standing(provider) {
             Some(standing) => standing.cap.room(&room, &held),
             None => room,
@@ -230,7 +234,9 @@ impl Books {
             if let Some(part) = self.part(provider, *id) {
                 self.add_overlap(provider, &part);
             }
-            self.reindex(provider);
+            if !planted(Bug::LateSum) {
+                self.reindex(provider);
+            }
         }
         result
     }
@@ -249,9 +255,11 @@ impl Books {
         });
         let holding = known.is_some_and(|reservation| reservation.phase().holds());
         match grant {
+            Some(_) if holding && planted(Bug::CountsTwice) => Overlap::default(),
             Some(grant) if holding => {
                 Overlap { covered: grant.held.min(&report.used), ghosts: Resources::default() }
             }
+            _ if planted(Bug::GhostsIgnored) => Overlap::default(),
             Some(_) if gone => Overlap::default(),
             _ => Overlap {
                 covered: Resources::default(),

@@ -72,8 +72,8 @@ pub trait Log: Send + Sync {
     /// The newest snapshot.
     fn snapshot(&self) -> Result<Option<Snapshot>, ReadError>;
 
-    /// Keeps `snapshot`; one that is not newer than what is kept changes nothing. Appends go on
-    /// meanwhile.
+    /// Keeps `snapshot`; one that is not newer than what is kept, or of the empty log, changes
+    /// nothing. Appends go on meanwhile.
     fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError>;
 
     /// Drops records that the newest snapshot covers and that are older than `before`.

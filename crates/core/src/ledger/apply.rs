@@ -4,6 +4,7 @@ use alloc::{sync::Arc, vec, vec::Vec};
 
 use super::moves::{check, moved};
 use super::{Bond, Change, Error, Ledger, Stamp, Standing, Undo};
+use crate::bugs::{Bug, planted};
 use crate::event::Event;
 use crate::id::{ClusterId, Generation, Key, ReservationId};
 use crate::reservation::{Ask, Grant, Move, Reservation, State};
@@ -107,7 +108,8 @@ impl Ledger {
         };
         self.put(*id, Some(Arc::new(new)))?;
         self.arrivals = self.arrivals.saturating_add(1);
-        let bound = self.bind(requester, key, Some(Bond::Reservation(*id)));
+        let bond = (!planted(Bug::KeyApart)).then_some(Bond::Reservation(*id));
+        let bound = self.bind(requester, key, bond);
         Ok(vec![Undo::Reservation(*id, None), bound])
     }
 

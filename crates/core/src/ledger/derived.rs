@@ -4,6 +4,7 @@ use alloc::{collections::btree_map::Entry, sync::Arc};
 use core::cmp::Reverse;
 
 use super::{Account, Bond, Error, Ledger};
+use crate::bugs::{Bug, planted};
 use crate::id::{ClusterId, Key, ReservationId};
 use crate::reservation::{Grant, Reservation, State};
 use crate::resources::{self, Resources};
@@ -103,7 +104,11 @@ impl Ledger {
             self.edit_account(&grant.provider, |account| {
                 account.changes.remove(&change);
                 account.lending.remove(id);
-                held.map_or(Ok(()), |held| take(&mut account.lent, held))
+                held.map_or(Ok(()), |held| take(&mut account.lent, held))?;
+                if planted(Bug::CreditsTwice) && matches!(state, State::Releasing(..)) {
+                    account.lent = account.lent.minus_floor(&grant.held);
+                }
+                Ok(())
             })?;
         }
         if let Some(deadline) = reservation.deadline() {

@@ -13,7 +13,8 @@ use rusqlite::{Connection, params};
 use super::head::{self, position_text};
 use super::lock::LOCK;
 use super::schema::{self, SnapshotMark};
-use super::{DATABASE, Error, JOURNAL, PART_BYTES};
+use super::upkeep::PART_BYTES;
+use super::{DATABASE, Error, JOURNAL};
 use crate::{Cause, Head, Record, Snapshot};
 
 const DRAFT: &str = "sublet.db.new";

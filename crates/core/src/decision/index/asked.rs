@@ -32,15 +32,14 @@ pub(crate) struct Asked<'a> {
     extended: u64,
     /// The last size that was asked about, and what the request takes of it: most neighbours have
     /// the same size, and a division is the most expensive step of the search.
-    taken: Cell<([u64; 4], u64)>,
+    taken: Cell<Option<([u64; 4], u64)>>,
 }
 
 impl<'a> Asked<'a> {
     pub(super) fn new(resources: &'a Resources) -> Self {
         let amounts = columns(resources);
         let extended = u64::try_from(resources.extended_iter().count()).unwrap_or(u64::MAX);
-        let taken = Cell::new(([0; 4], 0));
-        Self { resources, amounts, names: names(resources), extended, taken }
+        Self { resources, amounts, names: names(resources), extended, taken: Cell::new(None) }
     }
 
     /// Can any provider under `summary` have room?
@@ -62,16 +61,18 @@ impl<'a> Asked<'a> {
 
     /// The share that the request takes of a provider of this size, summed over the four columns.
     fn taken_of(&self, size: [u64; 4]) -> u64 {
-        let (known, sum) = self.taken.get();
-        if known == size {
+        if let Some((known, sum)) = self.taken.get()
+            && known == size
+        {
             return sum;
         }
+        // Of a provider that has none of it, the request would take all.
         let sum = self
             .amounts
             .iter()
             .zip(size)
-            .fold(0_u64, |sum, (amount, size)| sum.saturating_add(share(*amount, size)));
-        self.taken.set((size, sum));
+            .fold(0_u64, |sum, (amount, size)| sum.saturating_add(share(*amount, size.max(1))));
+        self.taken.set(Some((size, sum)));
         sum
     }
 
@@ -100,7 +101,6 @@ impl<'a> Asked<'a> {
             return 0;
         }
         let ([cpu, memory, ..], [cpu_size, memory_size, ..]) = (self.amounts, summary.smallest);
-        // Of a provider that has none of it, the request would take all.
         let taken = share(cpu, cpu_size.max(1)).saturating_add(share(memory, memory_size.max(1)));
         summary.pair_least.saturating_sub(taken)
     }

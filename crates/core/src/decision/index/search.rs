@@ -186,6 +186,10 @@ impl View<'_> {
         mut each: impl FnMut(Merit, usize, bool),
     ) {
         let asked = &self.asked;
+        let exact = asked.needs_row() || summary.is_of_one_size();
+        // Of the largest size the request takes the smallest share, and the other way round.
+        let largest = self.ranking.prefers_headroom();
+        let size = if largest { summary.largest } else { summary.smallest };
         let mut fitting = leaf.fitting(&asked.amounts);
         while fitting != 0 {
             let at = usize::try_from(fitting.trailing_zeros()).unwrap_or(FAN);
@@ -194,17 +198,14 @@ impl View<'_> {
             if asked.needs_row() && !(row.open && asked.resources.fits_in(&row.room)) {
                 continue;
             }
-            let one_size = summary.is_of_one_size();
-            let guess = !asked.needs_row() && (one_size || self.ranking.prefers_headroom());
-            let score = if guess {
-                // Of the largest size the request takes the smallest share.
-                let left = asked.left_of(leaf.free(at), summary.largest);
-                Some(self.ranking.score(left, asked.resources, row))
-            } else {
+            let score = if asked.needs_row() {
                 self.score(leaf, at)
+            } else {
+                let left = asked.left_of(leaf.free(at), size);
+                Some(self.ranking.score(left, asked.resources, row))
             };
             if let Some(score) = score {
-                each((score, Reverse(leaf.rank(at))), at, one_size || !guess);
+                each((score, Reverse(leaf.rank(at))), at, exact);
             }
         }
     }
