@@ -1,0 +1,212 @@
+//! What an explanation says is true, bounded, and no more than its reader may know.
+
+mod fleet;
+
+use fleet::{Fleet, GI, ask, id, note};
+use sublet_core::advertisement::{Advertisement, Cost};
+use sublet_core::decision::explain::{self, Explanation, Granted, Judgement, Refused};
+use sublet_core::decision::filter::Filter;
+use sublet_core::decision::{Constraint, Match, Strategy};
+use sublet_core::event::Event;
+use sublet_core::policy::{Allowance, Visibility};
+use sublet_core::reservation::Ask;
+use sublet_core::resources::{Kind, Limits, Resources};
+use sublet_core::time::Span;
+
+fn refused(fleet: &Fleet, ask: &Ask) -> Refused {
+    match explain::refused(&fleet.books, &id("c0"), ask, &fleet.policy, fleet.now) {
+        Explanation::Refused(refused) => refused,
+        Explanation::Granted(granted) => panic!("{granted}"),
+    }
+}
+
+fn granted(fleet: &Fleet, ask: &Ask) -> Granted {
+    let pick = fleet.decide("c0", ask).unwrap();
+    match explain::granted(&fleet.books, &id("c0"), ask, &pick, &fleet.policy, fleet.now) {
+        Explanation::Granted(granted) => granted,
+        Explanation::Refused(refused) => panic!("{refused}"),
+    }
+}
+
+fn cluster(fleet: Fleet, name: &str, cpu: u64, memory_gi: u64) -> Fleet {
+    fleet.with(name, Resources::new(16_000, 64 * GI), Resources::new(cpu, memory_gi * GI))
+}
+
+#[test]
+fn a_grant_tells_what_the_winner_and_the_next_three_keep() {
+    let mut fleet = Fleet::new();
+    for (name, cpu) in [("c1", 8000), ("c2", 16_000), ("c3", 4000), ("c4", 2000), ("c5", 1000)] {
+        fleet = cluster(fleet, name, cpu, 32);
+    }
+    let why = granted(&fleet, &ask(1000, 4 * GI));
+    assert_eq!(
+        why.to_string(),
+        "c2 (93.75 % cpu, 43.75 % memory left); next c1 (43.75 % cpu, 43.75 % memory left), \
+         then c3 (18.75 % cpu, 43.75 % memory left), then c4 (6.25 % cpu, 43.75 % memory left)"
+    );
+    let target = Ask { target: Some(id("c5")), ..ask(1000, 4 * GI) };
+    assert_eq!(granted(&fleet, &target).to_string(), "c5 (0.00 % cpu, 43.75 % memory left)");
+}
+
+#[test]
+fn where_the_price_decides_it_is_told() {
+    let mut fleet = cluster(Fleet::new(), "c1", 8000, 32);
+    fleet.hear({
+        let mut ad = fleet.word(&id("c1"));
+        let currency = "EUR".to_owned();
+        ad.cost = Some(Cost { cpu_micros: 30_000, memory_micros: 4000, currency });
+        ad
+    });
+    let cheap = Ask { strategy: Some(Strategy::Cost), ..ask(1500, 2_000_000_000) };
+    let text = granted(&fleet, &cheap).to_string();
+    assert!(text.starts_with("c1 for 0.053000 EUR an hour ("), "{text}");
+}
+
+#[test]
+fn a_refusal_counts_everybody_once_and_names_the_smallest_changes() {
+    let mut fleet = Fleet::new();
+    for (name, cpu, memory) in [("c0", 8, 32), ("c1", 1, 32), ("c2", 8, 2), ("c3", 2, 3)] {
+        fleet = cluster(fleet, name, cpu * 1000, memory);
+    }
+    fleet = cluster(cluster(fleet, "c4", 1500, 32), "c5", 16_000, 64);
+    fleet.apply(&Event::Cordoned { cluster: id("c5"), drain: false, note: note() });
+    let why = refused(&fleet, &ask(3000, 4 * GI));
+    assert_eq!(why.clusters, 6);
+    assert_eq!(
+        why.to_string(),
+        "of 6 clusters 1 the requester itself, 1 cordoned, 4 too full; enough would be \
+         1 core and 1 GiB less, or 1 core and 1 GiB more free on c3; or \
+         2 GiB less, or 2 GiB more free on c2; or \
+         1.5 cores less, or 1.5 cores more free on c4; or c5 uncordoned"
+    );
+}
+
+#[test]
+fn what_is_overcommitted_needs_more_than_the_request_is_short_of() {
+    let mut fleet = cluster(Fleet::new(), "c1", 16_000, 64);
+    fleet.reserve("c0", &ask(10_000, 4 * GI)).unwrap();
+    let size = Resources::new(8000, 64 * GI);
+    fleet.hear(Advertisement::plain(id("c1"), size, Resources::default()));
+    let why = refused(&fleet, &ask(1000, GI));
+    assert_eq!(why.nearest[0].less, None, "nothing would be left of the request");
+    assert_eq!(why.nearest[0].more, Some(Resources::new(3000, 0)));
+}
+
+#[test]
+fn a_cap_that_is_in_the_way_is_named() {
+    let mut fleet = cluster(Fleet::new(), "c1", 16_000, 64);
+    let limits = Limits([(Kind::Cpu, 2000)].into());
+    fleet.apply(&Event::Capped { cluster: id("c1"), limits, note: note() });
+    let why = refused(&fleet, &ask(3000, GI));
+    assert_eq!(
+        why.to_string(),
+        "of 1 cluster 1 too full; enough would be 1 core less, or a cap 1 core higher on c1"
+    );
+}
+
+#[test]
+fn the_requesters_own_allowance_is_told_apart_from_what_clusters_have() {
+    let mut fleet = cluster(Fleet::new(), "c1", 16_000, 64);
+    let held = Limits([(Kind::Cpu, 2000)].into());
+    fleet.policy.allowance = Allowance { held, ..Allowance::default() };
+    let why = refused(&fleet, &ask(3000, GI));
+    assert_eq!(why.to_string(), "of 1 cluster 1 with room; 1 core more than your allowance");
+    // A request that is beyond both must give up what both demand.
+    let why = refused(&fleet, &ask(3000, 65 * GI));
+    assert_eq!(
+        why.to_string(),
+        "of 1 cluster 1 too full; 1 core more than your allowance; enough would be \
+         1 core and 1 GiB less on c1"
+    );
+}
+
+#[test]
+fn a_target_that_nobody_knows_is_counted_as_unknown() {
+    let fleet = cluster(Fleet::new(), "c1", 16_000, 64);
+    let why = refused(&fleet, &Ask { target: Some(id("c9")), ..ask(1000, GI) });
+    assert_eq!(
+        why.to_string(),
+        "of 1 cluster 1 unknown, 1 not the target; enough would be another target: c1 has room"
+    );
+    assert_eq!(refused(&Fleet::new(), &ask(1, 1)).to_string(), "no cluster is known");
+}
+
+#[test]
+fn a_cluster_sees_as_much_of_others_as_policy_lets_it() {
+    let fleet = cluster(cluster(Fleet::new(), "c1", 8000, 32), "c2", 4000, 32);
+    let both = |explanation: &Explanation| {
+        [Visibility::Counts, Visibility::Names, Visibility::Everything]
+            .map(|visibility| explanation.seen_by(visibility).to_string())
+    };
+    let yes = Explanation::Granted(granted(&fleet, &ask(1000, 4 * GI)));
+    let [counts, names, everything] = both(&yes);
+    assert_eq!(counts, "c1");
+    assert_eq!(names, "c1; next c2");
+    assert_eq!(everything, yes.to_string());
+    let no = Explanation::Refused(refused(&fleet, &ask(9000, 4 * GI)));
+    let [counts, names, everything] = both(&no);
+    assert_eq!(counts, "of 2 clusters 2 too full");
+    assert_eq!(names, no.to_string());
+    assert_eq!(everything, no.to_string());
+}
+
+#[test]
+fn operators_see_every_candidate_a_page_at_a_time() {
+    let mut fleet = cluster(cluster(Fleet::new(), "c1", 8000, 32), "c2", 400, 32);
+    fleet = cluster(cluster(fleet, "c3", 8000, 32), "c4", 8000, 32);
+    fleet.apply(&Event::Cordoned { cluster: id("c3"), drain: false, note: note() });
+    let constraints = vec![Constraint { label: "zone".into(), is: Match::Absent }];
+    let want = Ask { constraints, ..ask(1000, GI) };
+    fleet.wait(Span::from_secs(100));
+    for name in ["c1", "c2", "c3"] {
+        fleet.hear(fleet.word(&id(name)));
+    }
+    let page = |after: Option<&str>, limit| {
+        let after = after.map(id);
+        explain::candidates(
+            &fleet.books,
+            &id("c0"),
+            &want,
+            &fleet.policy,
+            fleet.now,
+            after.as_ref(),
+            limit,
+        )
+    };
+    let all = page(None, 100);
+    assert_eq!(all, [page(None, 2), page(Some("c2"), 2)].concat());
+    let told: Vec<_> = all
+        .iter()
+        .map(|candidate| match &candidate.verdict {
+            Judgement::Fits { left, .. } => format!("{} keeps {}", candidate.cluster, left[0]),
+            Judgement::Refused { filter, detail } => {
+                let silent = detail.silent_for.map_or(0, Span::as_millis) / 1000;
+                format!("{} is {filter}, {} short, {silent} s", candidate.cluster, detail.short.cpu)
+            }
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "c1 keeps 43.75 % cpu",
+            "c2 is too full, 600 short, 0 s",
+            "c3 is cordoned, 0 short, 0 s",
+            "c4 is overdue with their advertisement, 0 short, 100 s",
+        ]
+    );
+}
+
+#[test]
+fn an_explanation_is_kept_as_json_and_read_back() {
+    let fleet = cluster(cluster(Fleet::new(), "c1", 8000, 32), "c2", 4000, 32);
+    let yes = Explanation::Granted(granted(&fleet, &ask(1000, 4 * GI)));
+    let no = Explanation::Refused(refused(&fleet, &ask(9000, 4 * GI)));
+    for explanation in [yes, no] {
+        let text = serde_json::to_string(&explanation).unwrap();
+        assert_eq!(serde_json::from_str::<Explanation>(&text).unwrap(), explanation, "{text}");
+    }
+    let why = refused(&fleet, &ask(9000, 4 * GI));
+    let json = serde_json::to_value(&why).unwrap();
+    assert_eq!(json["refused"]["fit"], 2);
+    assert_eq!(why.refused[&Filter::Fit], 2);
+}
