@@ -34,6 +34,7 @@ mod verify;
 mod query;
 mod writer;
 mod upkeep;
+pub mod restore;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ use sublet_core::time::Time;
 
 pub use error::Error;
 
-pub(crate) use create::Contents;
+use create::Contents;
 
 use crate::record::Envelope;
 use crate::{
@@ -121,7 +122,7 @@ impl Embedded {
     }
 
     /// Makes a log with these contents in `folder`, which must be empty.
-    pub(crate) fn create_with(folder: &Path, contents: Contents<'_>) -> Result<(), Error> {
+    fn create_with(folder: &Path, contents: Contents<'_>) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|e| Error::io("create the folder", folder, e))?;
         create::check_empty(folder)?;
         let _lock = Lock::take(folder)?;
