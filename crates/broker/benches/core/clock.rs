@@ -45,7 +45,7 @@ impl Rounds {
     fn calls<T>(self, call: &mut impl FnMut() -> T) -> u32 {
         let start = worked();
         let mut calls = 0;
-        while worked() - start < self.length {
+        while worked().saturating_sub(start) < self.length {
             black_box(call());
             calls += 1;
         }
@@ -58,7 +58,7 @@ fn round<T>(calls: u32, call: &mut impl FnMut() -> T) -> f64 {
     for _ in 0..calls {
         black_box(call());
     }
-    (worked() - start).as_secs_f64() * 1e9 / f64::from(calls)
+    worked().saturating_sub(start).as_secs_f64() * 1e9 / f64::from(calls)
 }
 
 /// How long this thread has had a processor. What runs beside it hardly counts.
