@@ -132,3 +132,34 @@ impl Committer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sublet_core::event::{Event, Note};
+    use sublet_core::id::Revision;
+    use sublet_core::reservation::Actor;
+    use sublet_core::time::Time;
+    use sublet_log::{Body, Memory};
+
+    use super::*;
+
+    fn batch(revision: u64, events: impl IntoIterator<Item = Event>) -> Batch {
+        let stamp = Stamp { revision: Revision(revision), time: Time::from_millis(1) };
+        Batch { stamp, body: Body::of(events).unwrap() }
+    }
+
+    #[test]
+    fn an_answer_without_events_stands_only_when_nobody_wrote_since_it_was_decided() {
+        let log = Memory::new();
+        let mut one = Committer::new(Writer(1), Head::default());
+        let mut other = Committer::new(Writer(2), Head::default());
+        let note = Note { by: Actor::Broker, why: String::new() };
+        let written = one.commit(&log, batch(1, [Event::ClockConfirmed { note }]));
+        assert!(matches!(written, Commit::Done { .. }));
+        let early = other.commit(&log, batch(1, []));
+        assert!(matches!(early, Commit::Overtaken(records) if records.len() == 1));
+        let now = other.commit(&log, batch(2, []));
+        assert!(matches!(now, Commit::Done { then } if then.is_empty()));
+        assert_eq!(log.head().unwrap().revision, Revision(1));
+    }
+}

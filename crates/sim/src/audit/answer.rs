@@ -136,6 +136,10 @@ impl Auditor {
             self.expect(!known, "I14", || format!("{id} is told to {requester} as not found"));
         }
         let Some((requester, key)) = call.key() else { return };
+        if let Refusal::KeyReused(id) = refusal {
+            let other = self.lives.get(id).is_some_and(|life| life.requester != *requester);
+            self.expect(!other, "I13", || format!("{requester} is told of {id} under {key}"));
+        }
         if matches!(refusal, Refusal::KeyReused(_) | Refusal::KeyReleased) {
             return;
         }
