@@ -6,13 +6,13 @@
 //! | `AckBeforeDurable` | M1: answers leave before their batch is written | `engine::step` |
 //! | `SkipsSync` | M2: some appends are not synced | the simulator's home |
 //! | `SkipsFit` | M3: growth is not checked against what is free | `plan::live` |
-//! | `LateSum` | M4: a sum is updated late: an end is subtracted twice from the room's view | `books` |
-//! | `OtherFits` | M5: the filter forgets one dimension that the committer counts | `books` |
-//! | `CreditsTwice` | M6: the end of a shrunk grant is credited with its old amount | `ledger` |
+//! | `LateSum` | M4: the index is not told of what was granted or given back | `books` |
+//! | `OtherFits` | M5: the filter's room leaves out memory, the committer's does not | `books` |
+//! | `CreditsTwice` | M6: an end is credited twice | `ledger` |
 //! | `KeyApart` | M8: the key is not bound with its reservation | `ledger::apply` |
-//! | `KeyOfAnybody` | M9: a key is not scoped to its requester | `plan::end` |
+//! | `KeyOfAnybody` | M9: a key is not scoped to its requester | `plan::reserve` |
 //! | `KeysGoEarly` | M10: keys are forgotten long before their time | `plan::sweep` |
-//! | `AdvertOverwrites` | M11: an advertisement changes what is held | `books` |
+//! | `AdvertOverwrites` | M11: an advertisement ends reservations | `plan::advertise` |
 //! | `WallClock` | M13: broker time is the wall clock | `broker::clock` |
 //! | `NoGrace` | M14: things expire right after a start | the simulator's broker |
 //! | `ExpiryFrees` | M15: expiry frees capacity without the provider's word | `plan::end` |
@@ -25,8 +25,9 @@
 //! | `CountsTwice` | S18: pods inside a grant are counted twice | `books` |
 //! | `OlderAdvertWins` | S3: an older advertisement replaces a newer one | `market` |
 //! | `ForgetsTombstone` | S5: a released key can be used again | `plan::reserve` |
-//! | `ShrinkFreesAtOnce` | a shrink returns capacity before it is confirmed | `ledger::apply` |
+//! | `ShrinkFreesAtOnce` | a shrink returns capacity before it is confirmed | `ledger::moves` |
 //! | `LosesSnapshotKeys` | a snapshot forgets tombstones | `ledger::image` |
+//! | `NoBarrier` | answers without events leave without a look at others' records | `engine::step` |
 //! | `NoReplan` | what was planned is not planned again when overtaken | `engine::step` |
 
 /// Which bug.
@@ -59,6 +60,7 @@ pub enum Bug {
     ShrinkFreesAtOnce,
     LosesSnapshotKeys,
     NoReplan,
+    NoBarrier,
 }
 
 #[cfg(feature = "bugs")]

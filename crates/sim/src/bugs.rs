@@ -6,13 +6,13 @@ use crate::audit::Violation;
 use crate::run::{self, Plan};
 
 /// Every bug, with what it does.
-pub const TABLE: [(Bug, &str); 25] = [
+pub const TABLE: [(Bug, &str); 26] = [
     (Bug::AckBeforeDurable, "M1 answers before the batch is durable"),
     (Bug::SkipsSync, "M2 some appends are not synced"),
     (Bug::SkipsFit, "M3 growth is not checked against what is free"),
     (Bug::LateSum, "M4 room is judged by a sum that is updated late"),
     (Bug::OtherFits, "M5 the filter's room is not the committer's"),
-    (Bug::CreditsTwice, "M6 an end is credited twice after a restart"),
+    (Bug::CreditsTwice, "M6 an end is credited twice"),
     (Bug::KeyApart, "M8 the key is not bound with its reservation"),
     (Bug::KeyOfAnybody, "M9 a key is not scoped to its requester"),
     (Bug::KeysGoEarly, "M10 keys are forgotten long before their time"),
@@ -32,6 +32,7 @@ pub const TABLE: [(Bug, &str); 25] = [
     (Bug::ShrinkFreesAtOnce, "a shrink returns capacity unconfirmed"),
     (Bug::LosesSnapshotKeys, "a snapshot loses tombstones"),
     (Bug::NoReplan, "what was planned stays when overtaken"),
+    (Bug::NoBarrier, "a broker answers from a state that others have changed"),
 ];
 
 /// The seeds that each bug has to hide in.

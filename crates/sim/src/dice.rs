@@ -17,12 +17,12 @@ impl Dice {
     #[must_use]
     pub fn fork(&self, purpose: u64) -> Self {
         let mut other = Self(self.0 ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93));
-        let seed = other.next();
+        let seed = other.draw();
         Self(seed)
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -31,7 +31,7 @@ impl Dice {
 
     /// One of `0..limit`; 0 when the limit is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.next().checked_rem(limit).unwrap_or(0)
+        self.draw().checked_rem(limit).unwrap_or(0)
     }
 
     /// One of `low..=high`.
@@ -57,8 +57,8 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_numbers_and_forks_differ() {
         let (mut one, mut other) = (Dice::new(7), Dice::new(7));
-        assert_eq!(one.next(), other.next());
-        assert_ne!(one.fork(1).next(), one.fork(2).next());
+        assert_eq!(one.draw(), other.draw());
+        assert_ne!(one.fork(1).draw(), one.fork(2).draw());
         assert!((0..100).all(|_| one.between(3, 5) >= 3));
     }
 }

@@ -121,11 +121,11 @@ fn command_line(plan: &Plan) -> String {
     let mut line = format!("sublet-sim run --seed {} --ops {}", plan.seed, plan.ops);
     let without: Vec<_> = plan.without.iter().map(|part| part.name()).collect();
     if !without.is_empty() {
-        line += &format!(" --without {}", without.join(","));
+        line.extend([" --without ", &without.join(",")]);
     }
     if let Some(only) = &plan.only {
         let steps: Vec<_> = only.iter().map(u64::to_string).collect();
-        line += &format!(" --steps {}", steps.join(","));
+        line.extend([" --steps ", &steps.join(",")]);
     }
     line
 }
@@ -147,15 +147,12 @@ fn bugs() -> bool {
     println!("{:<56} {:>9} {:>5}  invariant", "bug", "ops", "seed");
     let mut all = true;
     for (bug, about) in TABLE {
-        match hunt(Some(bug)) {
-            Some(caught) => {
-                let invariant = caught.violation.invariant;
-                println!("{about:<56} {:>9} {:>5}  {invariant}", caught.ops, caught.plan.seed);
-            }
-            None => {
-                println!("{about:<56} not caught");
-                all = false;
-            }
+        if let Some(caught) = hunt(Some(bug)) {
+            let invariant = caught.violation.invariant;
+            println!("{about:<56} {:>9} {:>5}  {invariant}", caught.ops, caught.plan.seed);
+        } else {
+            println!("{about:<56} not caught");
+            all = false;
         }
     }
     all

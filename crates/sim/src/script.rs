@@ -113,7 +113,7 @@ impl Script {
             _ => self.dice.below(self.gap_ms * 2),
         };
         self.number += 1;
-        Step { number: self.number, at_ms: self.at_ms, act, dice: self.dice.next() }
+        Step { number: self.number, at_ms: self.at_ms, act, dice: self.dice.draw() }
     }
 }
 

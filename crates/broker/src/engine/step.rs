@@ -260,7 +260,8 @@ impl<T> Engine<T> {
         }
         let Some(mut flight) = self.open.take() else { return (None, vec![]) };
         let idle = flight.planned.is_empty() && flight.body.events().is_empty();
-        if idle || (!self.shared && flight.body.events().is_empty()) {
+        let confirmed = !self.shared || planted(Bug::NoBarrier);
+        if idle || (confirmed && flight.body.events().is_empty()) {
             return (None, tell(flight.planned));
         }
         // From here on only the log needs the events: what is taken back needs none of them.

@@ -108,8 +108,8 @@ impl Ledger {
         };
         self.put(*id, Some(Arc::new(new)))?;
         self.arrivals = self.arrivals.saturating_add(1);
-        let bond = (!planted(Bug::KeyApart)).then_some(Bond::Reservation(*id));
-        let bound = self.bind(requester, key, bond);
+        let kept = (!planted(Bug::KeyApart)).then_some(Bond::Reservation(*id));
+        let bound = self.bind(requester, key, kept);
         Ok(vec![Undo::Reservation(*id, None), bound])
     }
 

@@ -46,7 +46,7 @@ impl Auditor {
                 self.judge_reply(call, settled, expected, sometimes);
             }
             Err(Failure::Refused(refusal)) => {
-                self.judge_refusal(call, refusal, expected, sometimes)
+                self.judge_refusal(call, refusal, expected, sometimes);
             }
             Err(_) => {}
         }
@@ -140,11 +140,11 @@ impl Auditor {
             return;
         }
         let bond = (requester.clone(), key.clone());
-        let bound = match self.keys.get(&bond) {
+        let exists = match self.keys.get(&bond) {
             Some(Bond::Life(id)) => self.lives.get(id).is_some_and(|life| life.born <= call.floor),
             Some(Bond::Tomb(_)) | None => false,
         };
-        self.expect(!bound, "I4", || format!("{key} of {requester} exists and was refused"));
+        self.expect(!exists, "I4", || format!("{key} of {requester} exists and was refused"));
         let missed = matches!(refusal, Refusal::NobodyFits(_) | Refusal::OnlySuspects(_))
             && matches!(expected, Some(Expected::Grant(_)));
         self.expect(!missed, "I26", || format!("{requester} was refused, expected {expected:?}"));
@@ -182,8 +182,8 @@ fn caller(call: &Call) -> Option<&ClusterId> {
         Command::Reserve { requester, .. } => Some(requester),
         Command::Activate { by, .. }
         | Command::Fail { by, .. }
-        | Command::Acknowledge { by, .. } => Some(by),
-        Command::Release { by: Actor::Cluster(by), .. }
+        | Command::Acknowledge { by, .. }
+        | Command::Release { by: Actor::Cluster(by), .. }
         | Command::Renew { by: Actor::Cluster(by), .. }
         | Command::Resize { by: Actor::Cluster(by), .. } => Some(by),
         _ => None,

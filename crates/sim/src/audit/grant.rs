@@ -8,20 +8,12 @@ use sublet_log::Writer;
 
 use super::market::Advert;
 use super::shadow::Life;
-use super::{Amounts, Auditor, amounts, less, plus};
-use crate::sometimes::Sometimes;
+use super::{Amounts, Auditor, Scene, amounts, less, plus};
 use crate::world::Agent;
 
 impl Auditor {
     /// I1: capacity is taken only where it is free, and only on a ground that holds.
-    pub(super) fn judge_taking(
-        &mut self,
-        life: &Life,
-        event: &Event,
-        writer: Writer,
-        agents: &[Agent],
-        sometimes: &mut Sometimes,
-    ) {
+    pub(super) fn judge_taking(&mut self, life: &Life, event: &Event, scene: &mut Scene<'_>) {
         let (provider, more, basis) = match event {
             Event::Granted { provider, amounts: granted, basis, .. } => {
                 let asked = amounts(&life.ask.resources);
@@ -42,8 +34,8 @@ impl Auditor {
         let itself = life.requester == provider;
         self.expect(!itself, "I1", || format!("{provider} lends to itself"));
         self.judge_standing(&provider, more);
-        self.judge_ground(&provider, more, basis, writer, sometimes);
-        self.judge_truth(&provider, agents);
+        self.judge_ground(&provider, more, basis, scene);
+        self.judge_truth(&provider, scene.agents);
     }
 
     fn judge_standing(&mut self, provider: &ClusterId, more: Amounts) {
@@ -63,9 +55,9 @@ impl Auditor {
         provider: &ClusterId,
         more: Amounts,
         basis: &Basis,
-        writer: Writer,
-        sometimes: &mut Sometimes,
+        scene: &mut Scene<'_>,
     ) {
+        let writer = scene.writer;
         let known = self.graces.contains_key(&writer);
         let Some(advert) = self.ground(provider, basis, writer) else {
             // A broker that wrote this before a truncation is judged no more.
@@ -78,7 +70,7 @@ impl Auditor {
         self.expect(fresh, "I1", || format!("{provider} was silent for {age:?}"));
         let (taken, ghosts) = self.taken(provider, &advert);
         if ghosts {
-            sometimes.hit("ghost counted");
+            scene.sometimes.hit("ghost counted");
         }
         let total = plus(taken, more);
         let over = (0..4).find(|d| more[*d] > 0 && total[*d] > advert.allocatable[*d]);
@@ -92,15 +84,16 @@ impl Auditor {
     /// again counts as heard again.
     fn ground(&self, provider: &ClusterId, basis: &Basis, writer: Writer) -> Option<Advert> {
         let ear = self.ears.get(&(writer, provider.clone())).filter(|ear| ear.heard)?;
-        let opened = ear.lately.iter().filter(|(at, _)| *at <= self.time).count();
+        let opened = ear.lately.iter().filter(|(at, _)| *at < self.time).count();
         let candidates = ear.lately.iter().skip(opened.saturating_sub(1));
         let adverts = candidates.filter_map(|(at, advert)| Some((*at, self.adverts.get(*advert)?)));
         let same = |(at, advert): &(Time, &Advert)| {
             advert.number == basis.number
                 && advert.allocatable == amounts(&basis.allocatable)
+                && advert.allocated == amounts(&basis.allocated)
                 && (*at == basis.received_at || advert.number.is_none())
         };
-        adverts.filter(same).last().map(|(_, advert)| advert.clone())
+        adverts.rev().find(same).map(|(_, advert)| advert.clone())
     }
 
     /// No slice of a live reservation is larger than what is held for it.
@@ -122,22 +115,21 @@ impl Auditor {
         id: ReservationId,
         life: &Life,
         event: &Event,
-        (writer, agents): (Writer, &[Agent]),
-        sometimes: &mut Sometimes,
+        scene: &mut Scene<'_>,
     ) {
         let provider = life.provider.as_ref();
-        let agent = agents.iter().find(|agent| Some(&agent.name) == provider);
+        let agent = scene.agents.iter().find(|agent| Some(&agent.name) == provider);
         match event {
             Event::Acknowledged { generation, .. } => {
                 let expected = generation.0 <= life.generation && generation.0 > life.acknowledged;
                 self.expect(expected, "I9", || format!("{id}: {generation:?} was not awaited"));
             }
             Event::Ending { reason, by, .. } => {
-                self.judge_reason(id, life, (*reason, by), writer, sometimes);
+                self.judge_reason(id, life, (*reason, by), scene);
             }
             Event::Ended { reason, by, confirmation, .. } => {
                 if life.phase != Phase::Releasing {
-                    self.judge_reason(id, life, (*reason, by), writer, sometimes);
+                    self.judge_reason(id, life, (*reason, by), scene);
                 }
                 let lost = provider.and_then(|p| self.standings.get(p)).is_some_and(|s| s.lost);
                 let keeps = agent.is_some_and(|agent| agent.slices.contains_key(&id));
@@ -153,7 +145,7 @@ impl Auditor {
                     }
                 };
                 self.expect(safe, "I8", || format!("{id} ended {confirmation:?} from {life:?}"));
-                sometimes.hit(match confirmation {
+                scene.sometimes.hit(match confirmation {
                     Confirmation::Confirmed => "confirmed by provider",
                     Confirmation::Unconfirmed => "unconfirmed end on an old provider",
                     _ => "released",
@@ -168,8 +160,7 @@ impl Auditor {
         id: ReservationId,
         life: &Life,
         (reason, by): (Reason, &Actor),
-        writer: Writer,
-        sometimes: &mut Sometimes,
+        scene: &mut Scene<'_>,
     ) {
         let now = self.time;
         let past = |time: Option<Time>| time.is_some_and(|time| time <= now);
@@ -192,12 +183,12 @@ impl Auditor {
             Reason::WithdrawnByProvider => ("released", *by != Actor::Broker),
             Reason::ReleasedByOperator => ("released", matches!(by, Actor::Operator(_))),
         };
-        sometimes.hit(branch);
+        scene.sometimes.hit(branch);
         self.expect(holds, "I7", || format!("{id} ends as {reason:?} at {now:?}: {life:?}"));
         let timed = matches!(reason, Reason::Expired | Reason::NeverActivated | Reason::WaitOver);
         // A record has the time at which its batch was opened; what counts is when it was swept.
-        let swept = self.clocks.get(&writer).copied().unwrap_or(now);
-        let grace = self.graces.get(&writer).is_some_and(|over| swept < *over);
+        let swept = self.clocks.get(&scene.writer).copied().unwrap_or(now);
+        let grace = self.graces.get(&scene.writer).is_some_and(|over| swept < *over);
         self.expect(!(timed && grace), "I7", || format!("{id} ends {reason:?} within the grace"));
     }
 

@@ -20,6 +20,7 @@ pub(super) struct Advert {
     pub(super) cluster: ClusterId,
     pub(super) number: Option<Number>,
     pub(super) allocatable: Amounts,
+    pub(super) allocated: Amounts,
     /// Of all pods, those outside of reported grants.
     pub(super) own: Amounts,
     /// What each reported grant keeps and uses.
@@ -55,6 +56,7 @@ impl Auditor {
             cluster: advertisement.cluster.clone(),
             number: advertisement.number,
             allocatable: amounts(&advertisement.allocatable),
+            allocated: amounts(&advertisement.allocated),
             own: rest,
             grants,
         });
@@ -66,7 +68,10 @@ impl Auditor {
         for (cluster, entry) in books.market().entries() {
             let number = entry.advertisement.number;
             let same = |advert: &Advert| advert.cluster == *cluster && advert.number == number;
-            if let Some(at) = self.adverts.iter().rposition(same) {
+            // What old agents publish is not numbered: anything from them is news.
+            if number.is_some()
+                && let Some(at) = self.adverts.iter().rposition(same)
+            {
                 let newest = Some((entry.received_at, at));
                 let ear = Ear { newest, ..Ear::default() };
                 self.ears.insert((writer, cluster.clone()), ear);

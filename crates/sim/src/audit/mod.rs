@@ -85,6 +85,13 @@ pub struct Violation {
     pub found: String,
 }
 
+/// What surrounds an event: who wrote it, what clusters really keep, and what was reached.
+struct Scene<'a> {
+    writer: Writer,
+    agents: &'a [Agent],
+    sometimes: &'a mut Sometimes,
+}
+
 /// Who sent what under a key, as long as a copy is on its way.
 type Attempts = BTreeMap<(ClusterId, Key), Vec<Weak<Call>>>;
 
@@ -173,8 +180,9 @@ impl Auditor {
         let (last, writer) = (self.time, record.writer());
         self.expect(time >= last, "I16", || format!("time went back from {last:?} to {time:?}"));
         (self.revision, self.time, self.checksum) = (revision, time, record.checksum());
+        let mut scene = Scene { writer, agents, sometimes };
         for event in record.events() {
-            self.fold(event, writer, agents, sometimes);
+            self.fold(event, &mut scene);
         }
         self.check_conservation();
     }

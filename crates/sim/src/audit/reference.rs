@@ -37,9 +37,9 @@ impl Auditor {
         let Order::Command(Command::Reserve { requester, key, ask }) = &call.order else { return };
         let current = engine.books().ledger().stamp().revision == self.revision;
         let waiting = self.live.iter().filter_map(|id| self.lives.get(id));
-        let calm = waiting.filter(|life| life.phase == Phase::Pending).count() == 0;
+        let quiet = waiting.filter(|life| life.phase == Phase::Pending).count() == 0;
         let known = self.keys.contains_key(&(requester.clone(), key.clone()));
-        if !engine.is_done() || !current || !calm || known || self.revoked.contains(requester) {
+        if !engine.is_done() || !current || !quiet || known || self.revoked.contains(requester) {
             return;
         }
         let now = time.max(self.time);

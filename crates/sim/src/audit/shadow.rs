@@ -6,9 +6,8 @@ use sublet_core::reservation::{Actor, Ask, Confirmation, Phase, Reason};
 use sublet_core::time::Time;
 use sublet_log::Writer;
 
-use super::{Amounts, Auditor, amounts, larger, less, plus};
+use super::{Amounts, Auditor, Scene, amounts, larger, less, plus};
 use crate::sometimes::Sometimes;
-use crate::world::Agent;
 
 /// What a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,29 +87,23 @@ fn legal(event: &Event, phase: Phase) -> bool {
 }
 
 impl Auditor {
-    pub(super) fn fold(
-        &mut self,
-        event: &Event,
-        writer: Writer,
-        agents: &[Agent],
-        sometimes: &mut Sometimes,
-    ) {
+    pub(super) fn fold(&mut self, event: &Event, scene: &mut Scene<'_>) {
         match event {
             Event::Requested { .. } => self.requested(event),
             Event::KeyReleased { requester, key } => {
-                sometimes.hit("tombstone set");
+                scene.sometimes.hit("tombstone set");
                 let bond = (requester.clone(), key.clone());
                 let old = self.keys.insert(bond, Bond::Tomb(self.time));
                 self.expect(old.is_none(), "I5", || format!("{key} of {requester} was bound"));
             }
             Event::Forgotten { reservations, tombstones } => {
-                sometimes.hit("memory of keys given up");
+                scene.sometimes.hit("memory of keys given up");
                 self.forgotten(reservations, tombstones);
             }
             Event::Adopted { id, .. } => self.fail("I10", format!("{id} adopted out of nothing")),
             _ => match event.reservation() {
-                Some(id) => self.moved(id, event, writer, agents, sometimes),
-                None => self.operated(event, writer, sometimes),
+                Some(id) => self.moved(id, event, scene),
+                None => self.operated(event, scene.writer, scene.sometimes),
             },
         }
     }
@@ -172,23 +165,16 @@ impl Auditor {
         }
     }
 
-    fn moved(
-        &mut self,
-        id: ReservationId,
-        event: &Event,
-        writer: Writer,
-        agents: &[Agent],
-        sometimes: &mut Sometimes,
-    ) {
+    fn moved(&mut self, id: ReservationId, event: &Event, scene: &mut Scene<'_>) {
         let Some(mut life) = self.lives.get(&id).cloned() else {
             return self.fail("I6", format!("{id} is not known: {event:?}"));
         };
         let phase = life.phase;
         self.expect(legal(event, phase), "I6", || format!("{id} is {phase}: {event:?}"));
-        self.judge_taking(&life, event, writer, agents, sometimes);
-        self.judge_end(id, &life, event, (writer, agents), sometimes);
+        self.judge_taking(&life, event, scene);
+        self.judge_end(id, &life, event, scene);
         let before = if life.phase.holds() { life.held } else { Amounts::default() };
-        self.change(&mut life, event, sometimes);
+        self.change(&mut life, event, scene.sometimes);
         life.changed = self.time;
         life.remember(self.revision);
         let after = if life.phase.holds() { life.held } else { Amounts::default() };

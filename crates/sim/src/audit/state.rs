@@ -19,14 +19,8 @@ const RECOUNT_EVERY: u64 = 64;
 
 impl Auditor {
     /// A broker starts from the log.
-    pub(crate) fn booted(
-        &mut self,
-        writer: Writer,
-        grace_over: Time,
-        books: &Books,
-        logged: Time,
-        now: Time,
-    ) {
+    pub(crate) fn booted(&mut self, writer: Writer, grace_over: Time, books: &Books, now: Time) {
+        let logged = books.ledger().stamp().time;
         self.expect(now >= logged, "I16", || format!("{writer:?} starts before what was logged"));
         self.graces.insert(writer, grace_over);
         self.clocks.insert(writer, now);

@@ -255,7 +255,9 @@ impl World {
                 tasks.push((delay, Task::Confirm { agent: at, life, id, generation }));
             }
         }
-        tasks.into_iter().for_each(|(delay, task)| self.after(delay, task));
+        for (delay, task) in tasks {
+            self.after(delay, task);
+        }
     }
 
     pub(super) fn effect(&mut self, at: usize, life: u64, instruction: &Instruction) {

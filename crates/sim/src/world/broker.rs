@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sublet_broker::clock::{Clock, Reading};
-use sublet_broker::engine::{
-    Answer, Batch, Commit, Committer, Contradiction, Engine, Submitted, Work,
-};
+use sublet_broker::engine::{Answer, Committer, Contradiction, Engine, Submitted, Work};
 use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::id::Revision;
@@ -23,9 +21,9 @@ use crate::home::Fate;
 use crate::message::{Heard, Order, Ticket};
 
 /// As the engine's own threads have it.
-const SWEEP_EVERY_MS: u64 = 200;
-const RETRIES_MAX: u32 = 20;
-const RETRY_PAUSE_MS: u64 = 250;
+pub(super) const SWEEP_EVERY_MS: u64 = 200;
+pub(super) const RETRIES_MAX: u32 = 20;
+pub(super) const RETRY_PAUSE_MS: u64 = 250;
 
 type Mailbox = Arc<Mutex<Vec<(Ticket, Revision, Vec<Instruction>)>>>;
 
@@ -37,14 +35,15 @@ pub(super) struct Broker {
     pub(super) cut_until: u64,
     pub(super) paused_until: u64,
     market: Vec<Entry>,
-    dice: Dice,
+    pub(super) dice: Dice,
 }
 
 /// One life of a broker.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact of the process")]
 pub(super) struct Process {
     pub(super) engine: Engine<Ticket>,
     pub(super) clock: Clock,
-    committer: Committer,
+    pub(super) committer: Committer,
     pub(super) writer: Writer,
     grace_over: Time,
     swept_ms: u64,
@@ -52,16 +51,16 @@ pub(super) struct Process {
     pub(super) inbox: Vec<Ticket>,
     mailbox: Mailbox,
     woken: bool,
-    writing: bool,
-    followed: Vec<Record>,
-    retries: u32,
+    pub(super) writing: bool,
+    pub(super) followed: Vec<Record>,
+    pub(super) retries: u32,
     /// Since when nothing hindered it, in broker time.
-    healthy_since: Time,
+    pub(super) healthy_since: Time,
     woken_ms: u64,
     /// The batch on its way takes long.
-    slow: bool,
+    pub(super) slow: bool,
     /// A record may be there although nobody said so.
-    answer_lost: bool,
+    pub(super) answer_lost: bool,
 }
 
 impl Broker {
@@ -77,7 +76,7 @@ impl Broker {
         }
     }
 
-    fn reading(&self, now_ms: u64) -> Reading {
+    pub(super) fn reading(&self, now_ms: u64) -> Reading {
         let born = self.process.as_ref().map_or(now_ms, |process| process.born_ms);
         let wall = (EPOCH_MS + now_ms).saturating_add_signed(self.wall_skew_ms);
         let monotonic = Duration::from_millis(now_ms.saturating_sub(born));
@@ -117,7 +116,7 @@ impl World {
         let now = clock.now(reading);
         let grace = self.setup.policy.recovery_grace;
         let grace_over = now.checked_add(grace).unwrap_or(now);
-        self.audit.booted(writer, grace_over, &books, loaded.head.time, now);
+        self.audit.booted(writer, grace_over, &books, now);
         broker.process = Some(Process {
             engine: Engine::new(books, Arc::clone(&self.setup.policy))
                 .shared(self.setup.brokers > 1),
@@ -175,22 +174,6 @@ impl World {
         self.after(SWEEP_EVERY_MS, Task::Tick { broker: at, life });
         self.follow(at);
         self.wake(at, life);
-    }
-
-    /// Reads on what others wrote, as the writing thread does between two batches.
-    fn follow(&mut self, at: usize) {
-        let (several, now) = (self.brokers.len() > 1, self.now);
-        let Some(broker) = self.brokers.get_mut(at) else { return };
-        let cut = broker.cut_until > now;
-        let fate = if cut { Fate::Cut } else { Fate::Fine };
-        let wants = several && broker.paused_until <= now && broker.dice.chance(800);
-        let Some(process) = broker.process.as_mut().filter(|p| wants && !p.writing) else { return };
-        if let Ok(records) = process.committer.catch_up(&self.home.handle(fate))
-            && !records.is_empty()
-        {
-            self.sometimes.hit("others' records followed");
-            self.overtaken(at, &records);
-        }
     }
 
     pub(super) fn wake(&mut self, at: usize, life: u64) {
@@ -267,135 +250,8 @@ impl World {
         self.answer(at, answers);
     }
 
-    /// The moment in which a record reaches the log, or does not.
-    pub(super) fn append(&mut self, at: usize, life: u64, batch: Option<Batch>) {
-        let fate = self.fate_of_append(at);
-        let Some(broker) = self.brokers.get_mut(at).filter(|broker| broker.life == life) else {
-            return;
-        };
-        let log = self.home.handle(fate);
-        let Some(process) = &mut broker.process else { return };
-        let mut early = vec![];
-        if batch.is_some() && self.setup.brokers > 1 && broker.dice.chance(100) {
-            // The writing thread looked for others' records just before it was handed this one.
-            early = process.committer.catch_up(&log).unwrap_or_default();
-        }
-        let commit = match batch {
-            Some(batch) => process.committer.commit(&log, batch),
-            None => process.committer.retry(&log),
-        };
-        process.answer_lost |= fate == Fate::AnswerLost && matches!(commit, Commit::Unknown(_));
-        if process.answer_lost && matches!(commit, Commit::Done { .. }) {
-            process.answer_lost = false;
-            self.sometimes.hit("own batch recognised after a lost answer");
-        }
-        if matches!(commit, Commit::Unknown(_)) && process.retries < RETRIES_MAX {
-            process.retries += 1;
-            return self.after(RETRY_PAUSE_MS, Task::Append { broker: at, life, batch: None });
-        }
-        let delay = broker.dice.below(4);
-        if !early.is_empty() {
-            self.after(delay, Task::Followed { broker: at, life, records: early });
-        }
-        self.after(delay, Task::Written { broker: at, life, commit });
-    }
-
-    fn fate_of_append(&mut self, at: usize) -> Fate {
-        let cut = self.brokers.get(at).is_some_and(|broker| broker.cut_until > self.now);
-        if cut {
-            return Fate::Cut;
-        }
-        if self.healing {
-            return Fate::Fine;
-        }
-        let disk = self.setup.disk;
-        if self.disk.chance(disk.fatal) {
-            let dirty = if self.setup.brokers == 1 { 3 } else { 2 };
-            return [Fate::FatalBefore, Fate::FatalAfter, Fate::FatalDirty][self.disk.index(dirty)];
-        }
-        match self.disk.below(1000) {
-            roll if roll < disk.request_lost => Fate::Cut,
-            roll if roll < disk.request_lost + disk.answer_lost => Fate::AnswerLost,
-            _ => Fate::Fine,
-        }
-    }
-
-    pub(super) fn followed(&mut self, at: usize, life: u64, records: Vec<Record>) {
-        let Some(broker) = self.brokers.get_mut(at).filter(|broker| broker.life == life) else {
-            return;
-        };
-        if let Some(process) = &mut broker.process {
-            process.followed.extend(records);
-        }
-    }
-
-    pub(super) fn written(&mut self, at: usize, life: u64, commit: Commit) {
-        let now = self.now;
-        let Some(broker) = self.brokers.get_mut(at).filter(|broker| broker.life == life) else {
-            return;
-        };
-        if broker.paused_until > now {
-            let rest = broker.paused_until - now;
-            return self.after(rest, Task::Written { broker: at, life, commit });
-        }
-        let Some(process) = &mut broker.process else { return };
-        process.writing = false;
-        process.retries = 0;
-        process.slow = false;
-        if !process.engine.is_done() {
-            self.sometimes.hit("batch planned while one was written");
-        }
-        match commit {
-            Commit::Done { then } => {
-                let answers = process.engine.committed();
-                self.answer(at, answers);
-                if !then.is_empty() {
-                    self.overtaken(at, &then);
-                }
-            }
-            Commit::Overtaken(records) => {
-                let mut all = std::mem::take(&mut process.followed);
-                all.extend(records);
-                self.sometimes.hit("overtaken and planned again");
-                self.overtaken(at, &all);
-            }
-            Commit::Unknown(_) => self.halt(at, "log was silent for too long"),
-            Commit::Dead(_) => self.halt(at, "disk failed"),
-        }
-        self.wake(at, life);
-    }
-
-    /// The engine stops; somebody restarts the process.
-    fn halt(&mut self, at: usize, why: &'static str) {
-        self.sometimes.hit(why);
-        let Some(broker) = self.brokers.get_mut(at) else { return };
-        let pause = broker.dice.between(100, 5000);
-        let answers = broker.process.as_mut().map(|process| process.engine.halt());
-        self.answer(at, answers.unwrap_or_default());
-        self.kill(at, pause);
-    }
-
-    fn overtaken(&mut self, at: usize, records: &[Record]) {
-        let Some(broker) = self.brokers.get_mut(at) else { return };
-        let reading = broker.reading(self.now);
-        let Some(process) = &mut broker.process else { return };
-        self.audit.replans(process.writer);
-        if let Err(contradiction) = process.engine.overtaken(records) {
-            return self.fail("I2", format!("others' records do not fit: {contradiction}"));
-        }
-        if let Some(last) = records.last() {
-            let before = process.clock.now(reading);
-            process.clock.saw(last.time(), reading);
-            let after = process.clock.now(reading);
-            if after.since(before).as_millis() > SWEEP_EVERY_MS {
-                // Another broker's time is ahead: much becomes due at once.
-                process.healthy_since = process.healthy_since.max(after);
-            }
-        }
-    }
-
     /// Answers leave the broker.
-    fn answer(&mut self, at: usize, answers: Vec<(Ticket, Answer)>) {
+    pub(super) fn answer(&mut self, at: usize, answers: Vec<(Ticket, Answer)>) {
         let Some(process) = self.brokers.get(at).and_then(|b| b.process.as_ref()) else { return };
         let seen =
             std::mem::take(&mut *process.mailbox.lock().unwrap_or_else(PoisonError::into_inner));

@@ -83,7 +83,7 @@ impl World {
     fn draw_ask(&self, dice: &mut Dice, old: bool) -> Ask {
         let pressure = self.setup.pressure;
         let mut resources =
-            Resources::new(dice.between(1, 1500 * pressure), dice.between(1, 6 * pressure) << 30);
+            Resources::new(dice.between(1, 500 * pressure), dice.between(1, 2 * pressure) << 30);
         let target = dice.index(self.agents.len());
         let target = self.agents.get(target).filter(|_| dice.chance(150));
         // At the edge: exactly what one provider has left, or one more.
@@ -170,10 +170,11 @@ impl World {
         request.call = 0;
         match answer {
             Ok(settled) => self.settled(at, &settled),
-            Err(Failure::Refused(Refusal::OnlySuspects(_))) => self.unanswered(at, false),
-            Err(Failure::Refused(refusal)) => self.refused(at, &refusal),
+            Err(Failure::Refused(refusal)) if !matches!(refusal, Refusal::OnlySuspects(_)) => {
+                self.refused(at, &refusal);
+            }
             Err(Failure::Unknown) => self.unanswered(at, true),
-            Err(Failure::Unavailable | Failure::Overloaded) => self.unanswered(at, false),
+            Err(_) => self.unanswered(at, false),
         }
     }
 

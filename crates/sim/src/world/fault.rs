@@ -28,7 +28,11 @@ impl World {
         match step.act {
             Act::Ask => self.ask(dice),
             Act::CrashBroker => self.kill(broker, dice.between(10, 8000)),
-            Act::PauseBroker => self.brokers[broker].paused_until = until,
+            Act::PauseBroker => {
+                // A later pause does not end an earlier one.
+                let paused = &mut self.brokers[broker].paused_until;
+                *paused = (*paused).max(until.min(self.now + 40_000));
+            }
             Act::PowerLoss => self.lose_power(&mut dice),
             Act::JumpWall => self.jump_wall(broker, &mut dice),
             Act::CutLog => self.brokers[broker].cut_until = until,

@@ -17,7 +17,6 @@ impl World {
         self.cuts.clear();
         for broker in &mut self.brokers {
             broker.cut_until = 0;
-            broker.paused_until = broker.paused_until.min(self.now + 1000);
         }
         for at in 0..self.agents.len() {
             if !self.agents[at].up {

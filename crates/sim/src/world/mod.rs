@@ -6,6 +6,7 @@
 
 mod agent;
 mod broker;
+mod commit;
 mod client;
 mod fault;
 mod heal;
