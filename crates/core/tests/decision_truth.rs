@@ -78,7 +78,7 @@ fn asks() -> impl Strategy<Value = Ask> {
                 _ => Match::NotIn(vec!["1".to_owned()]),
             },
         }),
-        0..2,
+        0..3,
     );
     let backend = prop::option::weighted(0.4, prop::sample::select(vec![Backend::Liqo]));
     let strategy = prop::option::of(prop::sample::select(Choice::ALL.to_vec()));
@@ -202,8 +202,8 @@ fn is_better(fleet: &Fleet, ask: &Ask, other: &ClusterId, chosen: &ClusterId) ->
     const ROUNDING: f64 = 1e-8;
     let room = headroom(fleet, ask, other) - headroom(fleet, ask, chosen);
     let (a, b) = (price(fleet, ask, other), price(fleet, ask, chosen));
-    // Where exact figures are equal, floating point ones are too, so the tie is one of names.
-    let tie = room == 0.0 && other < chosen;
+    // The amounts are so small that figures as near as this are equal: then the name decides.
+    let tie = room.abs() < ROUNDING && other < chosen;
     match ask.strategy.unwrap_or_default() {
         Choice::Headroom => room > ROUNDING || tie,
         Choice::Binpack => room < -ROUNDING || tie,

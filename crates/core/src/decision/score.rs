@@ -1,12 +1,14 @@
 //! How well a provider suits a request: the Go system's two formulas in integers, and ours.
 //!
-//! A share is counted in parts of 2³², rounded down: `share(part, whole) = part · 2³² / whole`. The
-//! headroom that a request leaves of one resource is `share(room) − share(request)`, and a
-//! provider's headroom is the sum over the resources asked for. (The mean orders alike, because all
-//! providers are asked for the same.) Both shares are rounded before they are subtracted, so that
-//! the score is a figure of the provider less a figure of the request on that size of provider.
-//! That lets the index know the best score of many like providers exactly, without touching them;
-//! it differs from the true quotient by less than one part per resource.
+//! A share is counted in parts of 2⁵⁶, rounded down: `share(part, whole) = part · 2⁵⁶ / whole`. The
+//! headroom that a request leaves of one resource is `share(room) − share(request)`; a provider's
+//! headroom is the sum over the resources asked for, rounded to the nearest part of 2³². (The mean
+//! orders alike, because all providers are asked for the same.)
+//!
+//! Shares are rounded before they are subtracted, so that the sum is a figure of the provider less
+//! a figure of the request on that size of provider: so the index knows the best of many like
+//! providers exactly, without touching them. And the sum is rounded once more, to far fewer digits
+//! than it has, so that headrooms that are truly equal come out equal, and the name decides.
 
 use core::{cmp::Reverse, fmt};
 
@@ -16,7 +18,16 @@ use crate::advertisement::Cost;
 use crate::resources::Resources;
 
 /// Shares are counted in parts of this.
-pub const WHOLE: u64 = 1 << 32;
+pub const WHOLE: u64 = 1 << SHARE_BITS;
+pub(crate) const SHARE_BITS: u32 = 56;
+/// The last bits of a sum of shares, which are rounded away.
+pub(crate) const ROUNDED_BITS: u32 = 24;
+
+/// A sum of shares as it is compared. It has at most 36 terms, so it is far from 2⁶³.
+fn rounded(sum: u64) -> i64 {
+    const HALF: u64 = 1 << (ROUNDED_BITS - 1);
+    (sum.saturating_add(HALF) >> ROUNDED_BITS).cast_signed()
+}
 
 /// How good a provider is for a request; greater is better. Only compared with others for the same
 /// request and strategy.
@@ -41,17 +52,12 @@ pub fn share(part: u64, whole: u64) -> u64 {
     if part >= whole {
         return if whole == 0 { 0 } else { WHOLE };
     }
-    let parts = if part < WHOLE {
-        // The common case of millicores and devices spares a division of 128 bits.
-        (part << 32).checked_div(whole)
-    } else {
-        let quotient = (u128::from(part) << 32).checked_div(u128::from(whole));
-        quotient.and_then(|quotient| u64::try_from(quotient).ok())
-    };
-    parts.unwrap_or(0)
+    let quotient = (u128::from(part) << SHARE_BITS).checked_div(u128::from(whole));
+    quotient.and_then(|quotient| u64::try_from(quotient).ok()).unwrap_or(0)
 }
 
-/// The headroom left after the request, summed over the resources asked for, in parts of `WHOLE`.
+/// The headroom left after the request, summed over the resources asked for, in parts of `WHOLE`,
+/// before it is rounded.
 pub fn headroom(resources: &Resources, row: &Row) -> u64 {
     resources.iter().fold(0, |sum, (kind, amount)| {
         let size = row.allocatable.get(&kind);
@@ -67,7 +73,7 @@ pub fn score(strategy: Strategy, resources: &Resources, row: &Row) -> Score {
 
 /// What a strategy is: it values one provider, and knows a value that none of many exceeds.
 pub(crate) trait Ranking {
-    /// The value of a provider that fits and is left with `headroom`.
+    /// The value of a provider that fits and is left with `headroom`, not rounded yet.
     fn score(&self, headroom: u64, resources: &Resources, row: &Row) -> Score;
 
     /// At least the value of every provider under `summary`.
@@ -91,11 +97,11 @@ struct Headroom;
 
 impl Ranking for Headroom {
     fn score(&self, headroom: u64, _: &Resources, _: &Row) -> Score {
-        Score::of_room(headroom.cast_signed())
+        Score::of_room(rounded(headroom))
     }
 
     fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score {
-        Score::of_room(asked.most_left(summary).cast_signed())
+        Score::of_room(rounded(asked.most_left(summary)))
     }
 
     fn prefers_headroom(&self) -> bool {
@@ -107,11 +113,11 @@ struct Binpack;
 
 impl Ranking for Binpack {
     fn score(&self, headroom: u64, _: &Resources, _: &Row) -> Score {
-        Score::of_room(headroom.cast_signed().saturating_neg())
+        Score::of_room(rounded(headroom).saturating_neg())
     }
 
     fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score {
-        Score::of_room(asked.least_left(summary).cast_signed().saturating_neg())
+        Score::of_room(rounded(asked.least_left(summary)).saturating_neg())
     }
 
     fn prefers_headroom(&self) -> bool {
@@ -130,13 +136,13 @@ impl Ranking for Cheapest {
     fn score(&self, headroom: u64, resources: &Resources, row: &Row) -> Score {
         let tag = Tag::of(row.cost.as_ref());
         let (currency, price) = (Reverse(tag.currency), Reverse(tag.price(resources)));
-        Score { currency, price, room: headroom.cast_signed() }
+        Score { currency, price, room: rounded(headroom) }
     }
 
     fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score {
         let tag = summary.tag;
         let (currency, price) = (Reverse(tag.currency), Reverse(tag.price(asked.resources)));
-        Score { currency, price, room: asked.most_left(summary).cast_signed() }
+        Score { currency, price, room: rounded(asked.most_left(summary)) }
     }
 
     fn prefers_headroom(&self) -> bool {

@@ -156,6 +156,7 @@ impl Leaf {
                 free,
                 pair,
                 pair_first: self.rank(at),
+                pair_next: u64::MAX,
                 first: self.rank(at),
                 pair_least: pair,
                 largest: size,

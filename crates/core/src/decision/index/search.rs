@@ -163,10 +163,11 @@ impl View<'_> {
         if !self.asked.may_fit(summary) {
             return None;
         }
-        // Who reaches the bound exactly has the greatest share free, so the first name among those
-        // is all that a tie has to know.
+        // Who reaches the bound has the greatest share free or is just below, so the first name
+        // among those is all that a tie has to know.
         let at_most_free = self.ranking.prefers_headroom() && self.asked.asks_cpu_and_memory();
-        let first = if at_most_free { summary.pair_first } else { summary.first };
+        let free_first = summary.pair_first.min(summary.pair_next);
+        let first = if at_most_free { free_first } else { summary.first };
         Some((self.ranking.bound(&self.asked, summary), Reverse(first)))
     }
 

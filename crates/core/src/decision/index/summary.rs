@@ -2,7 +2,7 @@
 
 use core::cmp::Ordering;
 
-use crate::decision::score::Tag;
+use crate::decision::score::{ROUNDED_BITS, Tag};
 
 /// The best that providers under one node can be: no request finds more among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +13,10 @@ pub(crate) struct Summary {
     pub(super) free: [u64; 4],
     /// The greatest sum of the free shares of cpu and memory: what almost every request asks for.
     pub(super) pair: u64,
-    /// The first name, as a number, among those with that sum.
+    /// The first name, as a number, among those with that sum, as far as it is not rounded away.
     pub(super) pair_first: u64,
+    /// The same among those just below: a rounded score may not tell them apart.
+    pub(super) pair_next: u64,
     /// The first name of all.
     pub(super) first: u64,
     /// The least sum of the free shares of cpu and memory.
@@ -36,6 +38,7 @@ impl Summary {
         free: [0; 4],
         pair: 0,
         pair_first: u64::MAX,
+        pair_next: u64::MAX,
         first: u64::MAX,
         pair_least: u64::MAX,
         largest: [0; 4],
@@ -46,11 +49,7 @@ impl Summary {
 
     /// Takes others in.
     pub(super) fn add(&mut self, other: &Self) {
-        match other.pair.cmp(&self.pair) {
-            Ordering::Greater => self.pair_first = other.pair_first,
-            Ordering::Equal => self.pair_first = self.pair_first.min(other.pair_first),
-            Ordering::Less => {}
-        }
+        self.add_first(other);
         raise(&mut self.room, &other.room);
         raise(&mut self.free, &other.free);
         raise(&mut self.largest, &other.largest);
@@ -62,6 +61,25 @@ impl Summary {
         self.pair_least = self.pair_least.min(other.pair_least);
         self.names |= other.names;
         self.tag = self.tag.min(other.tag);
+    }
+
+    fn add_first(&mut self, other: &Self) {
+        let (mine, theirs) = (self.pair >> ROUNDED_BITS, other.pair >> ROUNDED_BITS);
+        match theirs.cmp(&mine) {
+            Ordering::Equal => {
+                self.pair_first = self.pair_first.min(other.pair_first);
+                self.pair_next = self.pair_next.min(other.pair_next);
+            }
+            Ordering::Less if theirs.saturating_add(1) == mine => {
+                self.pair_next = self.pair_next.min(other.pair_first);
+            }
+            Ordering::Less => {}
+            Ordering::Greater => {
+                let near = mine.saturating_add(1) == theirs;
+                let next = if near { self.pair_first } else { u64::MAX };
+                (self.pair_first, self.pair_next) = (other.pair_first, other.pair_next.min(next));
+            }
+        }
     }
 
     /// Nobody lends here.
