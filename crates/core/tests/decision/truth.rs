@@ -1,9 +1,7 @@
 //! On any books: the pick is the one that a naive look at everybody finds, and every change that a
 //! refusal proposes leads to a grant.
 
-mod fleet;
-
-use fleet::{Fleet, ask, id, note};
+use crate::fleet::{Fleet, ask, id, note};
 use proptest::prelude::*;
 use sublet_core::advertisement::{Advertisement, Backend, Cost};
 use sublet_core::decision::explain::{self, Explanation, Lift, Nearest, Refused};
