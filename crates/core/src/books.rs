@@ -11,6 +11,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::{vec, vec::Vec};
 
 use crate::advertisement::{Advertisement, GrantReport};
+use crate::bugs::{Bug, planted};
 use crate::decision::filter::Filter;
 use crate::decision::index::{Index, Row};
 use crate::event::{Basis, Event, Subject};
@@ -157,19 +158,24 @@ impl Books {
 
     /// What can still be lent by a provider: free there, and under its cap.
     pub fn room(&self, provider: &ClusterId) -> Resources {
-        let Some(entry) = self.market.entry(provider) else {
-            return Resources::default();
-        };
+        self.market.entry(provider).map(|entry| self.room_of(entry)).unwrap_or_default()
+    }
+
+    fn room_of(&self, Entry { advertisement, .. }: &Entry) -> Resources {
+        let provider = &advertisement.cluster;
         let Overlap { covered, ghosts } = self.overlap(provider);
         let basis = Basis {
-            allocatable: entry.advertisement.allocatable.clone(),
-            allocated: entry.advertisement.allocated.clone(),
+            allocatable: advertisement.allocatable.clone(),
+            allocated: advertisement.allocated.clone(),
             covered,
             ghosts,
             ..Basis::default()
         };
         let held = self.held(provider);
-        let room = basis.room(&held);
+        let mut room = basis.room(&held);
+        if planted(Bug::OtherFits) {
+            room.memory = basis.allocatable.memory;
+        }
         match self.ledger.standing(provider) {
             Some(standing) => standing.cap.room(&room, &held),
             None => room,
@@ -228,7 +234,9 @@ impl Books {
             if let Some(part) = self.part(provider, *id) {
                 self.add_overlap(provider, &part);
             }
-            self.reindex(provider);
+            if !planted(Bug::LateSum) {
+                self.reindex(provider);
+            }
         }
         result
     }
@@ -247,9 +255,11 @@ impl Books {
         });
         let holding = known.is_some_and(|reservation| reservation.phase().holds());
         match grant {
+            Some(_) if holding && planted(Bug::CountsTwice) => Overlap::default(),
             Some(grant) if holding => {
                 Overlap { covered: grant.held.min(&report.used), ghosts: Resources::default() }
             }
+            _ if planted(Bug::GhostsIgnored) => Overlap::default(),
             Some(_) if gone => Overlap::default(),
             _ => Overlap {
                 covered: Resources::default(),
@@ -294,10 +304,10 @@ impl Books {
             return;
         };
         let row = Row {
-            room: self.room(cluster),
+            room: self.room_of(entry),
             allocatable: entry.advertisement.allocatable.clone(),
             cost: entry.advertisement.cost.clone(),
-            open: self.is_open(cluster),
+            open: self.lets_lend(entry),
         };
         self.index.set(cluster, row);
     }
@@ -317,9 +327,11 @@ impl Books {
 
     /// Does anything but time and the requester forbid to lend here?
     pub fn is_open(&self, cluster: &ClusterId) -> bool {
-        let standing = self.ledger.standing(cluster);
-        self.market.entry(cluster).is_some_and(|entry| {
-            Filter::CLOSING.iter().all(|filter| !filter.closes(self, entry, standing))
-        })
+        self.market.entry(cluster).is_some_and(|entry| self.lets_lend(entry))
+    }
+
+    fn lets_lend(&self, entry: &Entry) -> bool {
+        let standing = self.ledger.standing(&entry.advertisement.cluster);
+        Filter::CLOSING.iter().all(|filter| !filter.closes(self, entry, standing))
     }
 }

@@ -20,6 +20,7 @@
 extern crate alloc;
 
 mod text;
+pub mod bugs;
 pub mod id;
 pub mod time;
 pub mod quantity;

@@ -1,4 +1,4 @@
-//! A copy of the log as one stream of lines, made while it runs, and a log made from such a copy.
+//! A copy of the log as one stream of lines, made while it runs.
 //!
 //! ```text
 //! {"format":1,"snapshot":40,"revision":57,"time":…,"record":…,"checksum":…}   what it holds
@@ -7,23 +7,18 @@
 //! {"format":1,"records":17,"content":…,"checksum":…}                          of all bytes above
 //! ```
 //!
-//! It is consistent at the revision that was the head when it began. It holds no key and no
-//! certificate. Restoring goes back in time: promises made since are forgotten. So the restored
-//! log ends with a `Restored` event, after which nothing is granted on a provider before it has
-//! reported what it really holds.
+//! It is consistent at the revision that was the head when it began. It holds no certificate's key.
+//! `embedded::restore` makes a log of it again.
 
-use std::io::{self, BufRead, Read, Seek, Write};
-use std::path::Path;
+use std::io::{self, BufRead, Read, Write};
 
 use sha2::{Digest, Sha256};
-use sublet_core::event::{Event, Note};
 use sublet_core::id::Revision;
 use sublet_core::time::Time;
 
-use crate::embedded::{self, Contents, Embedded};
 use crate::frame::{self, Checksum};
 use crate::snapshot::{self, Loaded};
-use crate::{Body, Cause, Head, Log, ReadError, Record, Snapshot, Writer, record};
+use crate::{Cause, Head, Log, ReadError, Record, Snapshot};
 
 /// Records per read.
 const BATCH: usize = 256;
@@ -59,12 +54,6 @@ pub enum Error {
     /// It does not hold what its first line says.
     #[error("the backup does not hold what its first line says: use another one")]
     Incomplete,
-    /// The record that ends a restored log cannot be made.
-    #[error("the restored log cannot be marked as restored")]
-    Mark(#[from] record::Error),
-    /// The new log cannot be written.
-    #[error("the new log cannot be written")]
-    Write(#[from] embedded::Error),
 }
 
 /// What a backup holds.
@@ -77,6 +66,11 @@ pub struct Extent {
 }
 
 impl Extent {
+    /// How many records it holds.
+    pub fn records(&self) -> u64 {
+        self.head.revision.0.saturating_sub(self.snapshot.0)
+    }
+
     fn text(&self) -> String {
         let (snapshot, revision, record) = (self.snapshot, self.head.revision, self.head.checksum);
         let (begin, millis) = (frame::begin(), self.head.time.as_millis());
@@ -136,14 +130,14 @@ pub fn backup(log: &dyn Log, out: &mut dyn Write) -> Result<Extent, Error> {
 }
 
 /// The lines of a backup, summed up as they pass.
-struct Lines<R> {
+pub(crate) struct Lines<R> {
     reader: R,
     content: Sha256,
     number: u64,
 }
 
 impl<R: BufRead> Lines<R> {
-    fn new(reader: R) -> Self {
+    pub(crate) fn new(reader: R) -> Self {
         Self { reader, content: Sha256::new(), number: 0 }
     }
 
@@ -168,12 +162,12 @@ impl<R: BufRead> Lines<R> {
         Error::Line { line: self.number, source: source.into() }
     }
 
-    fn extent(&mut self) -> Result<Extent, Error> {
+    pub(crate) fn extent(&mut self) -> Result<Extent, Error> {
         let (line, _) = self.next()?;
         Extent::parse(&line).map_err(|e| self.wrong(e))
     }
 
-    fn snapshot(&mut self, extent: Extent) -> Result<Option<Snapshot>, Error> {
+    pub(crate) fn snapshot(&mut self, extent: Extent) -> Result<Option<Snapshot>, Error> {
         if extent.snapshot == Revision(0) {
             return Ok(None);
         }
@@ -183,7 +177,7 @@ impl<R: BufRead> Lines<R> {
         if expected { Ok(Some(snapshot)) } else { Err(Error::Incomplete) }
     }
 
-    fn record(&mut self) -> Result<Record, Error> {
+    pub(crate) fn record(&mut self) -> Result<Record, Error> {
         let (line, _) = self.next()?;
         Record::decode(line).map_err(|e| self.wrong(e))
     }
@@ -203,49 +197,11 @@ pub fn verify(reader: impl BufRead) -> Result<(Extent, Loaded), Error> {
         loaded.apply(&record).map_err(|e| lines.wrong(e))?;
     }
     let (last, content) = lines.next()?;
-    let count = extent.head.revision.0.saturating_sub(extent.snapshot.0);
-    if last != last_line(count, content) {
+    if last != last_line(extent.records(), content) {
         return Err(Error::Content);
     }
     if loaded.head != extent.head || !lines.reader.fill_buf()?.is_empty() {
         return Err(Error::Incomplete);
     }
     Ok((extent, loaded))
-}
-
-/// Who restores, when, and why.
-#[derive(Clone, Debug)]
-pub struct Restorer {
-    /// This process.
-    pub writer: Writer,
-    /// Now; the restored log's own time if that is later.
-    pub now: Time,
-    /// By whom and why.
-    pub note: Note,
-}
-
-/// Makes a new embedded log in the empty `folder` from a backup, which is read twice: nothing is
-/// written before all of it was verified.
-pub fn restore(
-    mut reader: impl BufRead + Seek,
-    folder: &Path,
-    restorer: Restorer,
-) -> Result<Head, Error> {
-    let (extent, loaded) = verify(&mut reader)?;
-    let time = restorer.now.max(loaded.head.time);
-    let mark = Body::of([Event::Restored { note: restorer.note }])?;
-    let mark = Record::seal(&loaded.head, restorer.writer, time, mark)?;
-    drop(loaded);
-    reader.rewind()?;
-    let mut lines = Lines::new(reader);
-    lines.extent()?;
-    let snapshot = lines.snapshot(extent)?;
-    let head = mark.head();
-    let count = extent.head.revision.0.saturating_sub(extent.snapshot.0);
-    let mut records = (0..count).map(|_| lines.record().map_err(Cause::from)).chain([Ok(mark)]);
-    let contents = Contents { snapshot, records: Some(&mut records), head };
-    Embedded::create_with(folder, contents)?;
-    // What was written is read back before anybody relies on it.
-    Embedded::open_read_only(folder)?;
-    Ok(head)
 }

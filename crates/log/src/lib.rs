@@ -5,7 +5,7 @@
 //!
 //! The log is the truth and the ledger is its fold. Whoever appends is the leader: safety is
 //! compare-and-append alone, so two brokers that both believe to lead cannot both succeed. This
-//! crate owns what a record is, the homes it can live in ([`memory`], [`embedded`]; Kubernetes and
+//! crate owns what a record is, the homes it can live in ([`memory`], `embedded`; Kubernetes and
 //! etcd plug in behind the same trait), the [`conformance`] suite that holds all homes to one
 //! contract, and what operators do with a log: [`fsck`], [`backup`], [`dump`].
 //!
@@ -18,6 +18,7 @@ pub mod error;
 pub mod snapshot;
 pub mod memory;
 pub mod faulty;
+#[cfg(feature = "embedded")]
 pub mod embedded;
 pub mod dump;
 pub mod fsck;
@@ -30,6 +31,7 @@ use sublet_core::id::Revision;
 use sublet_core::ledger::Stamp;
 use sublet_core::time::Time;
 
+#[cfg(feature = "embedded")]
 pub use embedded::Embedded;
 pub use error::{AppendError, Cause, ReadError, Refusal, StoreError};
 pub use frame::Checksum;
@@ -72,8 +74,8 @@ pub trait Log: Send + Sync {
     /// The newest snapshot.
     fn snapshot(&self) -> Result<Option<Snapshot>, ReadError>;
 
-    /// Keeps `snapshot`; one that is not newer than what is kept changes nothing. Appends go on
-    /// meanwhile.
+    /// Keeps `snapshot`; one that is not newer than what is kept, or of the empty log, changes
+    /// nothing. Appends go on meanwhile.
     fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError>;
 
     /// Drops records that the newest snapshot covers and that are older than `before`.

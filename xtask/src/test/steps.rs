@@ -43,9 +43,9 @@ pub(crate) const STEPS: [Step; 10] = [
 const BARE_TARGET: &str = "x86_64-unknown-none";
 
 /// The same history every time; with [`SIM_RANDOM`], a million operations.
-const SIM_FIXED: Run = Run { ops: 250_000, seed: 1, seeds: 3 };
+const SIM_FIXED: Run = Run { ops: 10_000, seed: 1, seeds: 80 };
 /// A new history every time; the seed is replaced.
-const SIM_RANDOM: Run = Run { ops: 125_000, seed: 0, seeds: 2 };
+const SIM_RANDOM: Run = Run { ops: 10_000, seed: 0, seeds: 20 };
 
 const FUZZ_SECONDS: u64 = 3;
 

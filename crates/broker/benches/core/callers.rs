@@ -48,7 +48,7 @@ where
         }
         tasks.join_all().await.concat()
     });
-    let rate = waits.len() as f64 / start.elapsed().as_secs_f64();
+    let rate = f64::from(u32::try_from(waits.len())?) / start.elapsed().as_secs_f64();
     waits.sort_unstable();
     let within = |percent: usize| {
         let wait = waits.get(waits.len() * percent / 100).copied().unwrap_or_default();

@@ -64,34 +64,51 @@ impl Fleet {
     }
 }
 
-/// The worst of what has a target.
+/// The worst of what has a target: the broker's default strategy, and all others.
 #[derive(Default)]
 struct Worst {
-    fits_10k: f64,
-    fits_100k: f64,
+    default: Fits,
+    others: Fits,
     none: f64,
+    none_lopsided: f64,
+}
+
+#[derive(Default)]
+struct Fits {
+    at_10k: f64,
+    at_100k: f64,
 }
 
 impl Worst {
-    fn see(&mut self, size: u64, fits: Option<f64>, none: (f64, f64)) {
-        let fits = fits.unwrap_or_default();
+    fn see_fits(&mut self, size: u64, strategy: Strategy, nanos: f64) {
+        let default = strategy == Strategy::default();
+        let fits = if default { &mut self.default } else { &mut self.others };
         match size {
-            10_000 => self.fits_10k = self.fits_10k.max(fits),
-            100_000 => self.fits_100k = self.fits_100k.max(fits),
+            10_000 => fits.at_10k = fits.at_10k.max(nanos),
+            100_000 => fits.at_100k = fits.at_100k.max(nanos),
             _ => {}
         }
-        self.none = self.none.max(none.0 / none.1);
+    }
+
+    fn see_none(&mut self, kind: Kind, (index, scan): (f64, f64)) {
+        let lopsided = kind == Kind::Lopsided;
+        let none = if lopsided { &mut self.none_lopsided } else { &mut self.none };
+        *none = none.max(index / scan);
     }
 
     fn tell(&self, report: &mut Report) {
-        let (ten, hundred, none) = (self.fits_10k, self.fits_100k, self.none);
-        let reach = "< 3 µs".into();
-        report.target("decision, 10⁴ clusters, something fits", reach, time(ten), ten < 3e3);
-        let reach = "< 10 µs".into();
-        let reached = hundred < 1e4;
-        report.target("decision, 10⁵ clusters, something fits", reach, time(hundred), reached);
-        let (reach, found) = ("≤ 1.00 of the scan".into(), format!("at most {none:.2}"));
-        report.target("decision, nothing fits, any size", reach, found, none <= 1.0);
+        for (name, fits) in [("headroom", &self.default), ("binpack, cost", &self.others)] {
+            for (size, found, reach) in [("10⁴", fits.at_10k, 3e3), ("10⁵", fits.at_100k, 1e4)]
+            {
+                let what = format!("decision, {size} clusters, something fits: {name}");
+                report.target(&what, format!("< {}", time(reach)), time(found), found < reach);
+            }
+        }
+        for (name, ratio) in [("", self.none), (", lopsided fleet", self.none_lopsided)] {
+            let what = format!("decision, nothing fits, any size{name}");
+            let (reach, found) = ("≤ 1.00 of the scan".into(), format!("at most {ratio:.2}"));
+            report.target(&what, reach, found, ratio <= 1.0);
+        }
     }
 }
 
@@ -132,7 +149,10 @@ fn measure(table: &mut Table, worst: &mut Worst, (kind, size): (Kind, u64), roun
         let fits = some_fits.then(|| fleet.compare(strategy, &asks, rounds));
         assert_eq!(fleet.index.best(&too_much[0], strategy, anyone), None, "nothing fits");
         let none = fleet.compare(strategy, &too_much, rounds);
-        worst.see(size, fits.map(|(index, _)| index), none);
+        if let Some((index, _)) = fits {
+            worst.see_fits(size, strategy, index);
+        }
+        worst.see_none(kind, none);
         let cells = |pair: Option<(f64, f64)>| {
             let dash = || "–".to_owned();
             let Some((index, scan)) = pair else { return [dash(), dash(), dash()] };

@@ -16,8 +16,8 @@ use crate::fleet;
 
 /// Clusters that lend and borrow.
 const CLUSTERS: u64 = 1000;
-/// Reservations in one record, as under load.
-const BATCH: u64 = 64;
+/// Reservations in one record: as under heavy load, and few enough records to be written quickly.
+const BATCH: u64 = 256;
 const NOW: Time = Time::from_millis(1_800_000_000_000);
 
 /// A folder on the disk that the build is on, which is no memory in disguise.

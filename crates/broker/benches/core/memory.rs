@@ -20,13 +20,13 @@ use crate::report::{Report, Table, count};
 pub(crate) fn run(report: &mut Report, quick: bool) -> Result<()> {
     let columns = ["what", "how many", "bytes each", "in all"];
     let mut table = Table::new("Memory: growth of a process's resident set", &columns);
-    let sizes: &[u64] = if quick { &[100_000] } else { &[100_000, 1_000_000] };
+    let sizes: &[u32] = if quick { &[100_000] } else { &[100_000, 1_000_000] };
     for what in ["cluster", "reservation"] {
         for size in sizes {
             let bytes = ask(what, *size)?;
-            let each = bytes / *size as f64;
+            let each = bytes / f64::from(*size);
             let all = format!("{} MB", count(bytes / 1e6));
-            table.row([what.into(), count(*size as f64), count(each), all]);
+            table.row([what.into(), count(f64::from(*size)), count(each), all]);
         }
     }
     table.note(
@@ -38,7 +38,7 @@ pub(crate) fn run(report: &mut Report, quick: bool) -> Result<()> {
 }
 
 /// Asks a process of its own.
-fn ask(what: &str, size: u64) -> Result<f64> {
+fn ask(what: &str, size: u32) -> Result<f64> {
     let mut command = Command::new(std::env::current_exe()?);
     let output = command.args(["--probe", what, &size.to_string()]).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

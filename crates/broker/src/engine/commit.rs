@@ -3,6 +3,7 @@
 //! A lost answer is the hard case: the record may be there or not. The same record is offered
 //! again; if its place is taken, we look who took it, and when it was ourselves, all is well.
 
+use sublet_core::bugs::{Bug, planted};
 use sublet_core::ledger::Stamp;
 use sublet_log::{AppendError, Cause, Head, Log, ReadError, Record, Writer, record};
 
@@ -67,6 +68,9 @@ impl Committer {
             // We have read on since it was planned: it was planned on what is no longer true.
             return Commit::Overtaken(vec![]);
         }
+        if batch.body.events().is_empty() {
+            return self.confirm(log);
+        }
         match Record::seal(&self.head, self.writer, time, batch.body) {
             Ok(record) => {
                 self.offered = Some(record);
@@ -76,9 +80,19 @@ impl Committer {
         }
     }
 
+    /// Nothing is to be written: makes sure that nobody wrote since.
+    fn confirm(&mut self, log: &dyn Log) -> Commit {
+        match self.catch_up(log) {
+            Ok(records) if records.is_empty() => Commit::Done { then: vec![] },
+            Ok(records) => Commit::Overtaken(records),
+            Err(ReadError::Unavailable(cause)) => Commit::Unknown(cause),
+            Err(error) => Commit::Dead(error.into()),
+        }
+    }
+
     /// Offers the same record again.
     pub fn retry(&mut self, log: &dyn Log) -> Commit {
-        let Some(record) = self.offered.clone() else { return Commit::Overtaken(vec![]) };
+        let Some(record) = self.offered.clone() else { return self.confirm(log) };
         match log.append(&record) {
             Ok(()) => {
                 self.head = record.head();
@@ -86,6 +100,7 @@ impl Committer {
                 Commit::Done { then: vec![] }
             }
             Err(AppendError::Unknown(cause)) => Commit::Unknown(cause),
+            Err(AppendError::Fatal(cause)) if planted(Bug::RetriesFatal) => Commit::Unknown(cause),
             Err(AppendError::Taken { .. }) => self.look(log, &record),
             Err(error @ (AppendError::Refused(_) | AppendError::Fatal(_))) => {
                 Commit::Dead(error.into())
@@ -110,10 +125,41 @@ impl Committer {
             Err(error) => return Commit::Dead(error.into()),
         };
         self.offered = None;
-        if records.first() == Some(record) {
+        if records.first() == Some(record) || planted(Bug::RevisionUnchecked) {
             Commit::Done { then: records.split_off(1) }
         } else {
             Commit::Overtaken(records)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sublet_core::event::{Event, Note};
+    use sublet_core::id::Revision;
+    use sublet_core::reservation::Actor;
+    use sublet_core::time::Time;
+    use sublet_log::{Body, Memory};
+
+    use super::*;
+
+    fn batch(revision: u64, events: impl IntoIterator<Item = Event>) -> Batch {
+        let stamp = Stamp { revision: Revision(revision), time: Time::from_millis(1) };
+        Batch { stamp, body: Body::of(events).unwrap() }
+    }
+
+    #[test]
+    fn an_answer_without_events_stands_only_when_nobody_wrote_since_it_was_decided() {
+        let log = Memory::new();
+        let mut one = Committer::new(Writer(1), Head::default());
+        let mut other = Committer::new(Writer(2), Head::default());
+        let note = Note { by: Actor::Broker, why: String::new() };
+        let written = one.commit(&log, batch(1, [Event::ClockConfirmed { note }]));
+        assert!(matches!(written, Commit::Done { .. }));
+        let early = other.commit(&log, batch(1, []));
+        assert!(matches!(early, Commit::Overtaken(records) if records.len() == 1));
+        let now = other.commit(&log, batch(2, []));
+        assert!(matches!(now, Commit::Done { then } if then.is_empty()));
+        assert_eq!(log.head().unwrap().revision, Revision(1));
     }
 }

@@ -134,7 +134,7 @@ pub fn start(
     // One batch is on its way at a time, so neither side ever waits to hand over.
     let (batches, to_write) = sync_channel(1);
     let (keep_going, stop) = sync_channel(0);
-    let planner = Planner::new(loaded, policy, batches);
+    let planner = Planner::new(loaded, policy, options.follow_every.is_some(), batches);
     let (back, follow_every, shared) = (inbox.clone(), options.follow_every, Arc::clone(&log));
     let writing = spawn("sublet-write", move || {
         write(shared.as_ref(), committer, follow_every, &to_write, &back);
@@ -168,12 +168,12 @@ struct Planner {
 }
 
 impl Planner {
-    fn new(loaded: Loaded, policy: Arc<Policy>, batches: SyncSender<Batch>) -> Self {
+    fn new(loaded: Loaded, policy: Arc<Policy>, shared: bool, batches: SyncSender<Batch>) -> Self {
         let machine = Machine::new();
         let clock = Clock::start(loaded.head.time, machine.read());
         let grace_over = clock.now(machine.read()).checked_add(policy.recovery_grace);
         Self {
-            engine: Engine::new(Books::new(loaded.ledger), policy),
+            engine: Engine::new(Books::new(loaded.ledger), policy).shared(shared),
             clock,
             machine,
             grace_over: grace_over.unwrap_or_default(),

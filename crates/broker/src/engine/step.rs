@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sublet_core::books::{Books, Reversal};
+use sublet_core::bugs::{Bug, planted};
 use sublet_core::event::Event;
 use sublet_core::id::ReservationId;
 use sublet_core::invariants;
@@ -79,13 +80,24 @@ pub struct Engine<T> {
     open: Option<Flight<T>>,
     writing: Option<Flight<T>>,
     untried: Untried,
+    /// Others write the same log: also an answer without events waits until it is known that
+    /// nobody wrote since it was decided.
+    shared: bool,
 }
 
 impl<T> Engine<T> {
     /// An engine on what the log said, and what is remembered of the market.
     pub fn new(books: Books, policy: Arc<Policy>) -> Self {
         let (backlog, open, writing) = (VecDeque::new(), None, None);
-        Self { books, policy, backlog, open, writing, untried: Untried::All }
+        Self { books, policy, backlog, open, writing, untried: Untried::All, shared: false }
+    }
+
+    /// The same, on a log that other brokers write too: a batch may be handed out empty, and
+    /// committing it makes sure that nothing was missed.
+    #[must_use]
+    pub fn shared(mut self, shared: bool) -> Self {
+        self.shared = shared;
+        self
     }
 
     /// The books, ahead of the disk: what is shown to anybody goes through [`Work::Look`].
@@ -195,7 +207,7 @@ impl<T> Engine<T> {
     fn settle(&self, reply: Reply) -> Settled {
         let ledger = self.books.ledger();
         let reservation = match &reply {
-            Reply::Reservation { id, .. } => ledger.reservation(*id).cloned().map(Box::new),
+            Reply::Reservation { id, .. } => ledger.share_reservation(*id),
             _ => None,
         };
         Settled { revision: ledger.stamp().revision, reply, reservation }
@@ -247,18 +259,21 @@ impl<T> Engine<T> {
             return (None, vec![]);
         }
         let Some(mut flight) = self.open.take() else { return (None, vec![]) };
-        if flight.body.events().is_empty() {
-            return (None, deliver(flight));
+        let idle = flight.planned.is_empty() && flight.body.events().is_empty();
+        let confirmed = !self.shared || planted(Bug::NoBarrier);
+        if idle || (confirmed && flight.body.events().is_empty()) {
+            return (None, tell(flight.planned));
         }
         // From here on only the log needs the events: what is taken back needs none of them.
         let batch = Batch { stamp: flight.stamp, body: std::mem::take(&mut flight.body) };
+        let early = planted(Bug::AckBeforeDurable).then(|| std::mem::take(&mut flight.planned));
         self.writing = Some(flight);
-        (Some(batch), vec![])
+        (Some(batch), early.map_or_else(Vec::new, tell))
     }
 
     /// The batch that was being written is durable.
     pub fn committed(&mut self) -> Vec<(T, Answer)> {
-        self.writing.take().map_or_else(Vec::new, deliver)
+        self.writing.take().map_or_else(Vec::new, |flight| tell(flight.planned))
     }
 
     /// Others' records stand where ours were to be: takes back what was planned, applies theirs,
@@ -267,7 +282,9 @@ impl<T> Engine<T> {
         let flights = [self.open.take(), self.writing.take()];
         for flight in flights.into_iter().flatten() {
             for reversal in flight.reversals.into_iter().rev() {
-                self.books.revert(reversal)?;
+                if !planted(Bug::NoReplan) {
+                    self.books.revert(reversal)?;
+                }
             }
             for planned in flight.planned.into_iter().rev() {
                 self.backlog.push_front(planned.submitted);
@@ -330,9 +347,9 @@ fn frees(event: &Event) -> bool {
     )
 }
 
-fn deliver<T>(flight: Flight<T>) -> Vec<(T, Answer)> {
-    let mut answers = Vec::with_capacity(flight.planned.len());
-    for planned in flight.planned {
+fn tell<T>(all: Vec<Planned<T>>) -> Vec<(T, Answer)> {
+    let mut answers = Vec::with_capacity(all.len());
+    for planned in all {
         match planned.outcome {
             Outcome::Answer(answer) => answers.push((planned.submitted.ticket, *answer)),
             Outcome::Seen(deliver) => deliver(),

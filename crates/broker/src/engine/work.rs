@@ -1,5 +1,7 @@
 //! What is handed to the engine, and what comes back.
 
+use std::sync::Arc;
+
 use sublet_core::books::Books;
 use sublet_core::id::Revision;
 use sublet_core::plan::{Command, Refusal, Reply};
@@ -31,7 +33,7 @@ pub struct Settled {
     /// What to say.
     pub reply: Reply,
     /// The reservation that the reply is about, as it was then.
-    pub reservation: Option<Box<Reservation>>,
+    pub reservation: Option<Arc<Reservation>>,
 }
 
 /// What a caller gets.

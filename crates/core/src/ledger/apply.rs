@@ -1,9 +1,10 @@
 //! What each event does to the ledger, and how it is taken back.
 
-use alloc::{boxed::Box, vec, vec::Vec};
+use alloc::{sync::Arc, vec, vec::Vec};
 
 use super::moves::{check, moved};
 use super::{Bond, Change, Error, Ledger, Stamp, Standing, Undo};
+use crate::bugs::{Bug, planted};
 use crate::event::Event;
 use crate::id::{ClusterId, Generation, Key, ReservationId};
 use crate::reservation::{Ask, Grant, Move, Reservation, State};
@@ -34,7 +35,7 @@ impl Ledger {
         for step in change.steps.into_iter().rev() {
             match step {
                 Undo::Reservation(id, old) => {
-                    self.put(id, old.map(|old| *old))?;
+                    self.put(id, old)?;
                 }
                 Undo::Key(requester, key, old) => {
                     self.put_bond(&requester, &key, old);
@@ -81,8 +82,8 @@ impl Ledger {
                 let old = self.reservation(*id).ok_or(Error::Unknown(*id))?;
                 let mut new = moved(old, stamp, event)?;
                 new.changed = stamp.revision;
-                let old = self.put(*id, Some(new))?;
-                Ok(vec![Undo::Reservation(*id, old.map(Box::new))])
+                let old = self.put(*id, Some(Arc::new(new)))?;
+                Ok(vec![Undo::Reservation(*id, old)])
             }
             _ => Ok(vec![self.operated(stamp, event)]),
         }
@@ -105,9 +106,10 @@ impl Ledger {
             state: State::Pending { until: *until },
             ..self.newborn(*id, requester, stamp)
         };
-        self.put(*id, Some(new))?;
+        self.put(*id, Some(Arc::new(new)))?;
         self.arrivals = self.arrivals.saturating_add(1);
-        let bound = self.bind(requester, key, Some(Bond::Reservation(*id)));
+        let kept = (!planted(Bug::KeyApart)).then_some(Bond::Reservation(*id));
+        let bound = self.bind(requester, key, kept);
         Ok(vec![Undo::Reservation(*id, None), bound])
     }
 
@@ -151,9 +153,9 @@ impl Ledger {
             }
             Some(_) => return Err(Error::Exists(*id)),
         };
-        let old = self.put(*id, Some(new))?;
+        let old = self.put(*id, Some(Arc::new(new)))?;
         self.arrivals = self.arrivals.saturating_add(1);
-        Ok(vec![Undo::Reservation(*id, old.map(Box::new))])
+        Ok(vec![Undo::Reservation(*id, old)])
     }
 
     /// A reservation without a key and of no priority.
@@ -194,7 +196,7 @@ impl Ledger {
             if let Some(key) = &old.key {
                 steps.push(self.bind(&old.requester, key, None));
             }
-            steps.push(Undo::Reservation(*id, Some(Box::new(old))));
+            steps.push(Undo::Reservation(*id, Some(old)));
         }
         for (requester, key) in tombstones {
             steps.push(self.bind(requester, key, None));

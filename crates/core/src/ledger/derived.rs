@@ -1,10 +1,12 @@
 //! What is derived from the reservations: sums, deadlines, who waits, who is remembered.
 
+use alloc::{collections::btree_map::Entry, sync::Arc};
 use core::cmp::Reverse;
 
 use super::{Account, Bond, Error, Ledger};
+use crate::bugs::{Bug, planted};
 use crate::id::{ClusterId, Key, ReservationId};
-use crate::reservation::{Reservation, State};
+use crate::reservation::{Grant, Reservation, State};
 use crate::resources::{self, Resources};
 
 /// The one way in which reservations and what is derived from them change.
@@ -13,51 +15,48 @@ impl Ledger {
     pub(super) fn put(
         &mut self,
         id: ReservationId,
-        new: Option<Reservation>,
-    ) -> Result<Option<Reservation>, Error> {
-        let old = self.reservations.remove(&id);
+        new: Option<Arc<Reservation>>,
+    ) -> Result<Option<Arc<Reservation>>, Error> {
+        let old = self.reservations.get(&id).cloned();
         if let Some(old) = &old {
             self.unindex(old)?;
         }
-        if let Some(new) = new {
-            if let Err(error) = self.index(&new) {
-                if let Some(old) = old {
-                    self.index(&old)?;
-                    self.reservations.insert(id, old);
-                }
-                return Err(error);
+        if let Some(new) = &new
+            && let Err(error) = self.index(new)
+        {
+            if let Some(old) = &old {
+                self.index(old)?;
             }
-            self.reservations.insert(id, new);
+            return Err(error);
         }
+        match new {
+            Some(new) => self.reservations.insert(id, new),
+            None => self.reservations.remove(&id),
+        };
         Ok(old)
     }
 
     fn index(&mut self, reservation: &Reservation) -> Result<(), Error> {
         let Reservation { id, requester, priority, arrival, state, .. } = reservation;
-        if let Some(grant) = reservation.holding() {
-            if grant.provider == *requester {
-                return Err(Error::ToItself(*id));
-            }
-            if !grant.held.is_bounded() {
-                return Err(resources::Error::TooMany.into());
-            }
-            // Both sums are made before either is kept, so that a refusal changes nothing.
-            let none = Resources::default();
-            let lent = self.account(&grant.provider).map_or(&none, |a| &a.lent);
-            let lent = lent.checked_add(&grant.held)?;
-            let borrowed = self.account(requester).map_or(&none, |a| &a.borrowed);
-            let borrowed = borrowed.checked_add(&grant.held)?;
-            let provider = self.accounts.entry(grant.provider.clone()).or_default();
-            provider.lent = lent;
-            provider.lending.insert(*id);
-            self.accounts.entry(requester.clone()).or_default().borrowed = borrowed;
+        let change = (reservation.changed, *id);
+        // Both sums are made before either is kept, so that a refusal changes nothing.
+        let sums = reservation.holding().map(|grant| self.sums_with(reservation, grant));
+        let (borrowed, lent) = sums.transpose()?.unzip();
+        let account = self.accounts.entry(requester.clone()).or_default();
+        account.changes.insert(change);
+        if let Some(borrowed) = borrowed {
+            account.borrowed = borrowed;
         }
         if !reservation.phase().is_terminal() {
-            self.accounts.entry(requester.clone()).or_default().borrowing.insert(*id);
+            account.borrowing.insert(*id);
         }
-        for side in reservation.sides() {
-            let account = self.accounts.entry(side.clone()).or_default();
-            account.changes.insert((reservation.changed, *id));
+        if let Some(grant) = reservation.grant() {
+            let account = self.accounts.entry(grant.provider.clone()).or_default();
+            account.changes.insert(change);
+            if let Some(lent) = lent {
+                account.lent = lent;
+                account.lending.insert(*id);
+            }
         }
         if let Some(deadline) = reservation.deadline() {
             self.deadlines.insert((deadline, *id));
@@ -74,25 +73,43 @@ impl Ledger {
         Ok(())
     }
 
+    /// What the requester borrows and the provider lends with one more grant.
+    fn sums_with(
+        &self,
+        reservation: &Reservation,
+        grant: &Grant,
+    ) -> Result<(Resources, Resources), Error> {
+        if grant.provider == reservation.requester {
+            return Err(Error::ToItself(reservation.id));
+        }
+        if !grant.held.is_bounded() {
+            return Err(resources::Error::TooMany.into());
+        }
+        let none = Resources::default();
+        let borrowed = self.account(&reservation.requester).map_or(&none, |a| &a.borrowed);
+        let lent = self.account(&grant.provider).map_or(&none, |a| &a.lent);
+        Ok((borrowed.checked_add(&grant.held)?, lent.checked_add(&grant.held)?))
+    }
+
     fn unindex(&mut self, reservation: &Reservation) -> Result<(), Error> {
         let Reservation { id, requester, priority, arrival, state, .. } = reservation;
-        if let Some(grant) = reservation.holding()
-            && let Some(provider) = self.accounts.get_mut(&grant.provider)
-        {
-            provider.lent = provider.lent.checked_sub(&grant.held)?;
-            provider.lending.remove(id);
-        }
-        if let Some(account) = self.accounts.get_mut(requester) {
-            if let Some(grant) = reservation.holding() {
-                account.borrowed = account.borrowed.checked_sub(&grant.held)?;
-            }
+        let change = (reservation.changed, *id);
+        let held = reservation.holding().map(|grant| &grant.held);
+        self.edit_account(requester, |account| {
+            account.changes.remove(&change);
             account.borrowing.remove(id);
-        }
-        for side in reservation.sides() {
-            if let Some(account) = self.accounts.get_mut(side) {
-                account.changes.remove(&(reservation.changed, *id));
-            }
-            self.drop_if_empty(side);
+            held.map_or(Ok(()), |held| take(&mut account.borrowed, held))
+        })?;
+        if let Some(grant) = reservation.grant() {
+            self.edit_account(&grant.provider, |account| {
+                account.changes.remove(&change);
+                account.lending.remove(id);
+                held.map_or(Ok(()), |held| take(&mut account.lent, held))?;
+                if planted(Bug::CreditsTwice) && matches!(state, State::Releasing(..)) {
+                    account.lent = account.lent.minus_floor(&grant.held);
+                }
+                Ok(())
+            })?;
         }
         if let Some(deadline) = reservation.deadline() {
             self.deadlines.remove(&(deadline, *id));
@@ -109,10 +126,19 @@ impl Ledger {
         Ok(())
     }
 
-    fn drop_if_empty(&mut self, cluster: &ClusterId) {
-        if self.accounts.get(cluster).is_some_and(Account::is_empty) {
-            self.accounts.remove(cluster);
+    /// Changes an account that is there, and drops it when nothing is left in it.
+    fn edit_account(
+        &mut self,
+        cluster: &ClusterId,
+        edit: impl FnOnce(&mut Account) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if let Entry::Occupied(mut account) = self.accounts.entry(cluster.clone()) {
+            edit(account.get_mut())?;
+            if account.get().is_empty() {
+                account.remove();
+            }
         }
+        Ok(())
     }
 
     pub(super) fn put_bond(
@@ -137,4 +163,9 @@ impl Ledger {
         }
         old
     }
+}
+
+fn take(sum: &mut Resources, held: &Resources) -> Result<(), Error> {
+    *sum = sum.checked_sub(held)?;
+    Ok(())
 }

@@ -14,7 +14,7 @@ mod image;
 mod moves;
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 use core::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
@@ -132,7 +132,7 @@ pub struct Change {
 
 #[derive(Debug)]
 enum Undo {
-    Reservation(ReservationId, Option<Box<Reservation>>),
+    Reservation(ReservationId, Option<Arc<Reservation>>),
     Key(ClusterId, Key, Option<Bond>),
     Standing(ClusterId, Option<Standing>),
     Revoked(Subject, Option<Note>),
@@ -144,7 +144,7 @@ enum Undo {
 pub struct Ledger {
     stamp: Stamp,
     arrivals: u64,
-    reservations: BTreeMap<ReservationId, Reservation>,
+    reservations: BTreeMap<ReservationId, Arc<Reservation>>,
     keys: BTreeMap<ClusterId, BTreeMap<Key, Bond>>,
     standings: BTreeMap<ClusterId, Standing>,
     revoked: BTreeMap<Subject, Note>,
@@ -165,7 +165,12 @@ impl Ledger {
 
     /// One reservation.
     pub fn reservation(&self, id: ReservationId) -> Option<&Reservation> {
-        self.reservations.get(&id)
+        self.reservations.get(&id).map(Arc::as_ref)
+    }
+
+    /// The same, to be kept beyond the next change.
+    pub fn share_reservation(&self, id: ReservationId) -> Option<Arc<Reservation>> {
+        self.reservations.get(&id).cloned()
     }
 
     /// All reservations that are remembered, by id, from `from` on.
@@ -174,7 +179,7 @@ impl Ledger {
             Some(id) => self.reservations.range(id..),
             None => self.reservations.range(..),
         };
-        range.map(|(_, reservation)| reservation)
+        range.map(|(_, reservation)| reservation.as_ref())
     }
 
     /// What a requester's key stands for.
@@ -221,7 +226,7 @@ impl Ledger {
     /// Reservations with something due at or before `now`, earliest first.
     pub fn due(&self, now: Time) -> impl Iterator<Item = &Reservation> {
         let due = self.deadlines.iter().take_while(move |(time, _)| *time <= now);
-        due.filter_map(|(_, id)| self.reservations.get(id))
+        due.filter_map(|(_, id)| self.reservation(*id))
     }
 
     /// The next time at which something is due.
@@ -239,7 +244,7 @@ impl Ledger {
         use core::ops::Bound::{Excluded, Unbounded};
         let range = (after.map_or(Unbounded, Excluded), Unbounded);
         let places = self.waiting.range::<Place, _>(range);
-        places.filter_map(|place| self.reservations.get(&place.2).map(|r| (*place, r)))
+        places.filter_map(|place| self.reservation(place.2).map(|r| (*place, r)))
     }
 
     /// Reservations that ended before `time`, and with them their keys.

@@ -1,6 +1,7 @@
 //! What an event of its own does to one reservation.
 
 use super::{Error, Stamp};
+use crate::bugs::{Bug, planted};
 use crate::event::Event;
 use crate::id::Generation;
 use crate::reservation::{Confirmation, Ending, Grant, Move, Reservation, State};
@@ -39,6 +40,9 @@ pub(super) fn moved(old: &Reservation, stamp: Stamp, event: &Event) -> Result<Re
             check(old, Move::Resize)?;
             edit_grant(&mut new, |grant| {
                 grant.held = grant.held.max(amounts);
+                if planted(Bug::ShrinkFreesAtOnce) {
+                    grant.held = amounts.clone();
+                }
                 grant.amounts = amounts.clone();
                 grant.generation = grant.generation.next();
             });

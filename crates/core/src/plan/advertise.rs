@@ -8,6 +8,7 @@ use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use super::{EVENTS_MAX, Plan, Reply, Scene};
 use crate::advertisement::{Advertisement, GrantReport};
+use crate::bugs::{Bug, planted};
 use crate::event::{Event, Note};
 use crate::id::{ClusterId, Generation};
 use crate::instruction::{self, Side};
@@ -33,7 +34,7 @@ impl Scene<'_> {
             if let Some(grants) = &advertisement.grants {
                 self.reconcile(cluster, grants, &mut events);
             }
-            if !advertisement.capabilities.acknowledge {
+            if !advertisement.capabilities.acknowledge || planted(Bug::AdvertOverwrites) {
                 self.give_up_confirmation(cluster, &mut events);
             }
         }

@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use super::{Plan, Refusal, Reply, Scene, Which};
+use crate::bugs::{Bug, planted};
 use crate::event::Event;
 use crate::id::{ClusterId, ReservationId};
 use crate::ledger::Bond;
@@ -64,7 +65,8 @@ impl Scene<'_> {
                 Some(Event::Ended { id, reason, by, confirmation })
             }
             (Phase::Reserved | Phase::Active, Some(grant)) => {
-                if self.confirms(&grant.provider).unwrap_or(grant.confirms) {
+                let unasked = planted(Bug::ExpiryFrees) && reason == Reason::Expired;
+                if self.confirms(&grant.provider).unwrap_or(grant.confirms) && !unasked {
                     Some(Event::Ending { id, reason, by })
                 } else {
                     let confirmation = Confirmation::Unconfirmed;

@@ -3,6 +3,7 @@
 use alloc::{boxed::Box, vec};
 
 use super::{Plan, Refusal, Reply, Scene};
+use crate::bugs::{Bug, planted};
 use crate::decision::{self, NoPick, Pick, explain, filter};
 use crate::event::{Event, Subject};
 use crate::id::{ClusterId, Key, ReservationId};
@@ -18,7 +19,14 @@ impl Scene<'_> {
         key: &Key,
         ask: &Ask,
     ) -> Result<Plan, Refusal> {
-        match self.books.ledger().bond(requester, key) {
+        let of_anybody =
+            || self.books.ledger().reservations(None).find(|r| r.key.as_ref() == Some(key));
+        let bond = match planted(Bug::KeyOfAnybody).then(of_anybody).flatten() {
+            Some(known) => Some(Bond::Reservation(known.id)),
+            None => self.books.ledger().bond(requester, key),
+        };
+        match bond {
+            Some(Bond::Tombstone(_)) if planted(Bug::ForgetsTombstone) => {}
             Some(Bond::Tombstone(_)) => return Err(Refusal::KeyReleased),
             Some(Bond::Reservation(id)) => return self.repeat(id, ask),
             None => self.check(requester, ask)?,

@@ -15,6 +15,8 @@ use core::{cmp::Ordering, fmt, iter};
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use crate::bugs::{Bug, planted};
+
 pub use kind::{Kind, Name};
 pub use limits::Limits;
 
@@ -139,7 +141,10 @@ impl Resources {
 
     /// The sum, refused by name where 64 bits do not hold it.
     pub fn checked_add(&self, other: &Self) -> Result<Self, Error> {
-        self.combine(other, |kind, a, b| a.checked_add(b).ok_or_else(|| Error::Overflow(kind())))
+        self.combine(other, |kind, a, b| {
+            let wrapped = planted(Bug::Wraps).then(|| a.wrapping_add(b));
+            a.checked_add(b).or(wrapped).ok_or_else(|| Error::Overflow(kind()))
+        })
     }
 
     /// The difference, refused by name where it would be negative.

@@ -47,12 +47,18 @@ fn round_trip(site: &dyn Site) -> Result<(), Cause> {
     same("head", Some(log.head()?), records.last().map(Record::head))
 }
 
+/// Far more than a contender needs: one that uses them up can never win.
+const ATTEMPTS_MAX: usize = 10_000;
+
 /// What one contender was told is true.
 type Acknowledged = Vec<(Revision, Checksum)>;
 
 fn contend(log: &dyn Log, writer: Writer, wins: usize) -> Result<Acknowledged, Cause> {
     let mut acknowledged = Vec::new();
-    while acknowledged.len() < wins {
+    for _ in 0..ATTEMPTS_MAX {
+        if acknowledged.len() == wins {
+            return Ok(acknowledged);
+        }
         let record = next(&log.head()?, writer, "contender")?;
         match settle(log, &record) {
             Ok(()) => acknowledged.push((record.revision(), record.checksum())),
@@ -60,7 +66,7 @@ fn contend(log: &dyn Log, writer: Writer, wins: usize) -> Result<Acknowledged, C
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(acknowledged)
+    Err(format!("only {} wins after {ATTEMPTS_MAX} attempts", acknowledged.len()).into())
 }
 
 fn one_winner(site: &dyn Site) -> Result<(), Cause> {

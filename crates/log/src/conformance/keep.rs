@@ -47,6 +47,8 @@ fn newest(log: &dyn Log) -> Result<Option<Revision>, Cause> {
 fn newest_snapshot(site: &dyn Site) -> Result<(), Cause> {
     let log = site.open()?;
     same("snapshot", newest(&*log)?, None)?;
+    take(&*log)?;
+    same("snapshot of nothing", newest(&*log)?, None)?;
     fill(&*log, 3)?;
     let old = take(&*log)?;
     fill(&*log, 2)?;

@@ -1,15 +1,16 @@
 //! What `read` and `follow` promise.
 
+use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
 use sublet_core::id::Revision;
 
-use super::{Case, Site, WRITER, fill, next, same, settle};
+use super::{Case, Site, ensure, fill, same};
 use crate::{Cause, Log, Record};
 
 /// Longer than any machine needs; it passes only when something is broken.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(5);
 /// Short, for the one case that waits in vain.
 const SHORT: Duration = Duration::from_millis(20);
 
@@ -58,17 +59,32 @@ fn follow_in_vain(site: &dyn Site) -> Result<(), Cause> {
     same("records", revisions(&found), vec![])
 }
 
+/// In each round the append begins when the follower is about to wait, so that a home which does
+/// not wait, or misses the news in between, is found out in one of them.
 fn follow_woken(site: &dyn Site) -> Result<(), Cause> {
+    const ROUNDS: u64 = 20;
     let log = site.open()?;
-    fill(&*log, 1)?;
-    let record = next(&log.head()?, WRITER, "news")?;
     let other = if site.is_shared() { Some(site.open()?) } else { None };
     let followed: &dyn Log = other.as_deref().unwrap_or(&*log);
-    let found = thread::scope(|scope| {
-        let waiting = scope.spawn(|| followed.follow(record.revision(), 10, LONG));
-        settle(&*log, &record)?;
-        let found = waiting.join().map_err(|_| "the follower panicked")?;
-        Ok::<_, Cause>(found?)
-    })?;
-    same("records", found, vec![record])
+    let (ready, is_ready) = sync_channel(0);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(move || {
+            let mut seen = Vec::new();
+            for round in 1..=ROUNDS {
+                ready.send(())?;
+                let news = followed.follow(Revision(round), 10, LONG)?;
+                ensure(!news.is_empty(), format!("not woken by revision {round}"))?;
+                seen.extend(news);
+            }
+            Ok::<_, Cause>(seen)
+        });
+        // Taken along, so that the follower does not wait for one who failed.
+        let is_ready = is_ready;
+        let mut records = Vec::new();
+        while is_ready.recv().is_ok() {
+            records.extend(fill(&*log, 1)?);
+        }
+        let seen = waiting.join().map_err(|_| "the follower panicked")??;
+        same("records", seen, records)
+    })
 }

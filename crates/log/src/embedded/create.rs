@@ -13,7 +13,8 @@ use rusqlite::{Connection, params};
 use super::head::{self, position_text};
 use super::lock::LOCK;
 use super::schema::{self, SnapshotMark};
-use super::{DATABASE, Error, JOURNAL, PART_BYTES};
+use super::upkeep::PART_BYTES;
+use super::{DATABASE, Error, JOURNAL};
 use crate::{Cause, Head, Record, Snapshot};
 
 const DRAFT: &str = "sublet.db.new";
@@ -23,17 +24,17 @@ const JOURNAL_MODE_WAL: [u8; 2] = [2, 2];
 
 /// What a new store begins with.
 #[derive(Default)]
-pub(crate) struct Contents<'a> {
+pub(super) struct Contents<'a> {
     /// The snapshot it begins with.
-    pub(crate) snapshot: Option<Snapshot>,
+    pub(super) snapshot: Option<Snapshot>,
     /// The records after it.
-    pub(crate) records: Option<Records<'a>>,
+    pub(super) records: Option<Records<'a>>,
     /// The last record.
-    pub(crate) head: Head,
+    pub(super) head: Head,
 }
 
 /// A stream of records, read while they are written.
-pub(crate) type Records<'a> = &'a mut dyn Iterator<Item = Result<Record, Cause>>;
+pub(super) type Records<'a> = &'a mut dyn Iterator<Item = Result<Record, Cause>>;
 
 /// Is there nothing here yet, not even the rest of something?
 pub(super) fn is_fresh(folder: &Path) -> Result<bool, Error> {

@@ -33,6 +33,8 @@ mod create;
 mod verify;
 mod query;
 mod writer;
+mod upkeep;
+pub mod restore;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -45,7 +47,7 @@ use sublet_core::time::Time;
 
 pub use error::Error;
 
-pub(crate) use create::Contents;
+use create::Contents;
 
 use crate::record::Envelope;
 use crate::{
@@ -60,11 +62,6 @@ const DATABASE: &str = "sublet.db";
 const JOURNAL: &str = "sublet.db-wal";
 /// `SQLite`'s scratch beside it.
 const SCRATCH: &str = "sublet.db-shm";
-
-/// How much of a snapshot is written in one commit: appends pass in between.
-const PART_BYTES: usize = 256 * 1024;
-/// How many records are dropped in one commit, for the same reason.
-const COMPACT_BATCH: u64 = 256;
 
 /// How a log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +122,7 @@ impl Embedded {
     }
 
     /// Makes a log with these contents in `folder`, which must be empty.
-    pub(crate) fn create_with(folder: &Path, contents: Contents<'_>) -> Result<(), Error> {
+    fn create_with(folder: &Path, contents: Contents<'_>) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|e| Error::io("create the folder", folder, e))?;
         create::check_empty(folder)?;
         let _lock = Lock::take(folder)?;
@@ -180,30 +177,6 @@ impl Embedded {
         }
         let envelope: Option<Envelope> = query::envelope(&self.reader(), revision)?;
         Ok(envelope.map(|envelope| envelope.head()))
-    }
-
-    /// Drops what is left of older and unfinished snapshots, a commit for each part.
-    fn drop_parts_before(&self, first: i64) -> Result<(), StoreError> {
-        loop {
-            // The reader is let go before the writer is taken: an append takes them the other way
-            // round.
-            let part = query::part_before(&self.reader(), first).map_err(unavailable)?;
-            let Some(part) = part else { return Ok(()) };
-            self.writer().drop_part(part).map_err(StoreError::Fatal)?;
-        }
-    }
-
-    fn drop_records(&self, last: Head) -> Result<(), StoreError> {
-        let mut floor = self.position().floor.revision.0;
-        while floor < last.revision.0 {
-            floor = floor.saturating_add(COMPACT_BATCH).min(last.revision.0);
-            let gone = self.head_at(Revision(floor)).map_err(unavailable)?;
-            let Some(gone) = gone else { return Ok(()) };
-            // Readers turn away from what is about to go before it goes.
-            self.publish(|position| position.floor = gone);
-            self.writer().drop_up_to(gone).map_err(StoreError::Fatal)?;
-        }
-        Ok(())
     }
 }
 
@@ -266,34 +239,11 @@ impl Log for Embedded {
     }
 
     fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
-        let _upkeep = self.upkeep.lock();
-        let newest = query::snapshot_mark(&self.reader()).map_err(unavailable)?;
-        if newest.is_some_and(|mark| mark.revision >= snapshot.revision()) {
-            return Ok(());
-        }
-        let stands_on = self.head_at(snapshot.revision()).map_err(unavailable)?;
-        if stands_on != Some(snapshot.head()) {
-            return Err(StoreError::ForeignSnapshot(snapshot.revision()));
-        }
-        let first = query::next_part(&self.reader()).map_err(unavailable)?;
-        let mut last = first;
-        for (part, bytes) in (first..).zip(snapshot.text().as_bytes().chunks(PART_BYTES)) {
-            self.writer().put_part(part, bytes).map_err(StoreError::Fatal)?;
-            last = part;
-        }
-        let mark = schema::SnapshotMark { revision: snapshot.revision(), first, last };
-        self.writer().mark_snapshot(mark).map_err(StoreError::Fatal)?;
-        self.drop_parts_before(first)
+        self.keep_snapshot(snapshot)
     }
 
     fn compact(&self, before: Time) -> Result<(), StoreError> {
-        let _upkeep = self.upkeep.lock();
-        let mark = query::snapshot_mark(&self.reader()).map_err(unavailable)?;
-        let Some(mark) = mark else { return Ok(()) };
-        let first = self.position().floor.revision.next();
-        let covered = first..=mark.revision;
-        let last = query::last_before(&self.reader(), covered, before).map_err(unavailable)?;
-        last.map_or(Ok(()), |last| self.drop_records(last.head()))
+        self.drop_history(before)
     }
 
     fn note(&self, name: &str) -> Result<Option<Vec<u8>>, ReadError> {
@@ -304,10 +254,6 @@ impl Log for Embedded {
         check_note(name, bytes)?;
         note::write(&self.folder, name, bytes).map_err(|e| StoreError::Unavailable(e.into()))
     }
-}
-
-fn unavailable(error: ReadError) -> StoreError {
-    StoreError::Unavailable(error.into())
 }
 
 impl fmt::Debug for Embedded {

@@ -2,6 +2,7 @@
 
 mod scene;
 mod child;
+mod record;
 mod conformance;
 mod tools;
 mod mutation;

@@ -9,7 +9,7 @@ use sublet_log::embedded::{Error, Options};
 use sublet_log::snapshot::take;
 use sublet_log::{Embedded, Log};
 
-use crate::scene::{Contents, contents, grow, quick_folder};
+use crate::scene::{Contents, FOREVER, contents, grow, quick_folder};
 
 const FILES: [&str; 3] = ["sublet.db", "sublet.db-wal", "head"];
 const PAGE: usize = 4096;
@@ -115,13 +115,13 @@ fn flipped_bits_never_change_the_log_silently() {
         let mut dice = Dice(seed);
         for name in FILES {
             let bits = golden.image[name].len() * 8;
-            for _ in 0..800 {
+            for _ in 0..500 {
                 let bit = dice.below(bits);
                 golden.edit(name, &format!("bit {bit}"), |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
             }
         }
         // The header and the first tables are where one bit means most.
-        for bit in 0..400 {
+        for bit in 0..300 {
             golden.edit("sublet.db", &format!("bit {bit}"), |b| b[bit / 8] ^= 1 << (bit % 8));
             golden.edit("sublet.db-wal", &format!("bit {bit}"), |b| b[bit / 8] ^= 1 << (bit % 8));
         }
@@ -200,6 +200,32 @@ fn an_older_copy_of_the_database_is_refused() {
     let error = Embedded::open(folder.path()).err();
     assert!(matches!(error, Some(Error::HeadBehind { .. })), "{error:?}");
     assert!(image(folder.path()) == mixed);
+}
+
+#[test]
+fn a_free_page_that_is_in_use_is_refused_before_it_is_written_over() {
+    let folder = quick_folder();
+    let log = Embedded::open(folder.path()).unwrap();
+    grow(&log, 60);
+    take(&log).unwrap();
+    log.compact(FOREVER).unwrap();
+    drop(log);
+    let db = Connection::open(folder.path().join("sublet.db")).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(db);
+    let mut damaged = image(folder.path());
+    let bytes = damaged.get_mut("sublet.db").unwrap();
+    let number = |bytes: &[u8], at: usize| {
+        usize::try_from(u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap())).unwrap()
+    };
+    // The header names the first list of free pages: the next list, a count, and the pages.
+    let list = (number(bytes, 32) - 1) * PAGE;
+    assert!(number(bytes, list + 4) > 0, "there are free pages");
+    bytes[list + 8..list + 12].copy_from_slice(&2u32.to_be_bytes());
+    write(&damaged, folder.path());
+    let error = Embedded::open(folder.path()).err();
+    assert!(matches!(error, Some(Error::Corrupt { .. })), "{error:?}");
+    assert!(image(folder.path()) == damaged);
 }
 
 /// What to do to the database of a store.

@@ -9,7 +9,8 @@ use sublet_core::event::{Basis, Event};
 use sublet_core::id::Revision;
 use sublet_core::resources::{Kind, Limits, Resources};
 use sublet_core::time::{Span, Time};
-use sublet_log::backup::{self, Restorer, backup, restore};
+use sublet_log::backup::{self, backup};
+use sublet_log::embedded::restore::{self, Restorer, restore};
 use sublet_log::fsck::{self, Severity};
 use sublet_log::snapshot::{load, take};
 use sublet_log::{
@@ -250,7 +251,7 @@ fn a_backup_restores_the_same_ledger_which_then_waits_for_its_providers() {
         assert_eq!(fsck::check(&restored).unwrap().findings, []);
         grow(&restored, 0);
         let again = restore(Cursor::new(&copy), &target, restorer());
-        assert!(matches!(again, Err(backup::Error::Write(embedded::Error::NotEmpty(_)))));
+        assert!(matches!(again, Err(restore::Error::Write(embedded::Error::NotEmpty(_)))));
     }
 }
 

@@ -67,7 +67,7 @@ impl Outcome {
     /// The reservation that was made, or found again.
     pub(super) fn granted(self) -> Result<Reservation> {
         let settled = self.0.context("it should have been granted")?;
-        settled.reservation.map(|r| *r).context("there should be a reservation")
+        settled.reservation.map(Arc::unwrap_or_clone).context("there should be a reservation")
     }
 
     /// Nothing else will do.

@@ -1,17 +1,11 @@
 //! Whatever happens in whatever order, the rules hold: random commands through `plan` and `apply`,
 //! recounted and judged after every step (see `world`).
 //!
-//! `SUBLET_CASES=10000 cargo test -p sublet-core --test properties` looks longer.
+//! `SUBLET_CASES=10000 cargo test -p sublet-core --test proof` looks longer.
 
-#[path = "model/mod.rs"]
-mod model;
-#[path = "properties/events.rs"]
 mod events;
-#[path = "properties/ops.rs"]
 mod ops;
-#[path = "properties/play.rs"]
 mod play;
-mod world;
 
 use std::collections::BTreeSet;
 

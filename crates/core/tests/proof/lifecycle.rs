@@ -1,18 +1,14 @@
 //! The life of a reservation: every phase meets every command, and the rules of the design one by one.
 
-#[path = "lifecycle/cells.rs"]
 mod cells;
-#[path = "model/mod.rs"]
-mod model;
-mod world;
 
+use crate::world::{World, ask, cluster, key, secs};
 use sublet_core::event::Event;
 use sublet_core::plan::{Action, Command, Refusal, Reply, Which};
 use sublet_core::policy::{Allowance, Policy};
 use sublet_core::reservation::{Actor, Ask, Confirmation, Phase, Reason, State};
 use sublet_core::resources::Resources;
 use sublet_core::time::Span;
-use world::{World, ask, cluster, key, secs};
 
 const DAY: u64 = 24 * 3600;
 

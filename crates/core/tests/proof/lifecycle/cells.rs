@@ -10,7 +10,8 @@ use sublet_core::resources::Resources;
 
 use crate::world::{World, ask, cluster, key, secs};
 
-pub(crate) const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lifecycle/table.txt");
+pub(crate) const GOLDEN: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proof/lifecycle/table.txt");
 
 #[expect(clippy::disallowed_methods, reason = "a person asks for a new table")]
 pub(crate) fn updating() -> bool {

@@ -2,10 +2,7 @@
 //! rule or is refused by the ledger, so nothing that comes from outside may bring that about. Every
 //! test here found a hole.
 
-#[path = "model/mod.rs"]
-mod model;
-mod world;
-
+use crate::world::{World, ask, cluster, key, secs};
 use sublet_core::advertisement::{Advertisement, Error as AdvertisementError, GrantReport};
 use sublet_core::event::{Event, Subject};
 use sublet_core::id::{Generation, ReservationId};
@@ -15,7 +12,6 @@ use sublet_core::plan::{Action, Command, EVENTS_MAX, Refusal, Reply, Which};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::{Actor, Ask, Confirmation, Phase, Reason};
 use sublet_core::resources::{Kind, Limits, Resources};
-use world::{World, ask, cluster, key, secs};
 
 fn calm() -> World {
     World::new(Policy::default())

@@ -1,17 +1,13 @@
 //! The model is worth something only if it objects: each test tells it a history that is right up to
 //! one wrong step, as a broken broker would produce it.
 
-#[path = "model/mod.rs"]
-mod model;
-mod world;
-
+use crate::world::{World, ask, cluster, key, secs};
 use sublet_core::event::{Event, Note};
 use sublet_core::id::{Generation, ReservationId};
 use sublet_core::plan::{Action, Command, Plan, Reply};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
 use sublet_core::resources::Resources;
-use world::{World, ask, cluster, key, secs};
 
 /// One provider of ours with four cores, and one of them held.
 fn one_held() -> (World, ReservationId) {

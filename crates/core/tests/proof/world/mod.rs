@@ -4,8 +4,6 @@
 //! back and applied again, everything is recounted from zero, and the model is asked. A test that
 //! drives a [`World`] therefore checks every rule at every step, whatever else it looks at.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 use std::collections::BTreeMap;
 
 use sublet_core::advertisement::{Advertisement, Capabilities, GrantReport, Number};

@@ -5,8 +5,6 @@
 //! It shares plain types with the core (names, amounts, events), and no logic. An objection names
 //! the invariant of `reference/reliability.md` §3.2 that it is about.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 mod compare;
 mod fold;
 mod judge;

@@ -1,12 +1,7 @@
 //! Every script in `scripts/` tells its story as the transcript beside it says.
 //!
-//! `UPDATE=1 cargo test -p sublet-core --test scripts` writes the transcripts anew; review the
+//! `UPDATE=1 cargo test -p sublet-core --test proof` writes the transcripts anew; review the
 //! difference as you would review code.
-
-#[path = "model/mod.rs"]
-mod model;
-mod script;
-mod world;
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +15,7 @@ fn every_script_ends_as_its_transcript_says() {
     scripts.sort();
     assert!(scripts.len() >= 10, "the scripts are gone");
     for path in scripts {
-        let told = script::transcript(&fs::read_to_string(&path).unwrap());
+        let told = crate::script::transcript(&fs::read_to_string(&path).unwrap());
         let transcript = path.with_extension("out");
         if updating() {
             fs::write(&transcript, &told).unwrap();

@@ -11,7 +11,7 @@ use sublet_core::reservation::{Actor, Ask};
 use sublet_core::resources::{Kind, Limits, Resources};
 use sublet_core::time::Span;
 
-use crate::ops::{Agent, Amounts, By, CLUSTERS, OLD, Op, Says};
+use super::ops::{Agent, Amounts, By, CLUSTERS, OLD, Op, Says};
 use crate::world::{Backup, World, cluster, key, secs};
 
 fn resources(amounts: Amounts) -> Resources {

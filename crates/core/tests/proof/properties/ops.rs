@@ -84,7 +84,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         prop_oneof![8 => Just(Agent::Ours), 1 => Just(Agent::Old), 1 => Just(Agent::NotLending)];
     let own = prop_oneof![2 => Just([0; 4]), 1 => amounts(3)];
     let advertise =
-        (who.clone(), amounts(10), own, 0..4u64, agent).prop_map(|(who, has, own, used, agent)| {
+        (who.clone(), amounts(10), own, 0..6u64, agent).prop_map(|(who, has, own, used, agent)| {
             Op::Advertise(Says { who, has, own, used, agent })
         });
     let wait = select(vec![0, 0, 0, 30_000, 600_000]);

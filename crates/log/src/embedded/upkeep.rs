@@ -1,0 +1,73 @@
+//! Snapshots and compaction, in commits so small that appends pass in between.
+
+use sublet_core::id::Revision;
+use sublet_core::time::Time;
+
+use super::{Embedded, query, schema};
+use crate::{Head, ReadError, Snapshot, StoreError};
+
+/// How much of a snapshot is written in one commit: appends pass in between.
+pub(super) const PART_BYTES: usize = 256 * 1024;
+/// How many records are dropped in one commit, for the same reason.
+const COMPACT_BATCH: u64 = 256;
+
+impl Embedded {
+    pub(super) fn keep_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        let _upkeep = self.upkeep.lock();
+        let newest = query::snapshot_mark(&self.reader()).map_err(unavailable)?;
+        if newest.map_or(Revision(0), |mark| mark.revision) >= snapshot.revision() {
+            return Ok(());
+        }
+        let stands_on = self.head_at(snapshot.revision()).map_err(unavailable)?;
+        if stands_on != Some(snapshot.head()) {
+            return Err(StoreError::ForeignSnapshot(snapshot.revision()));
+        }
+        let first = query::next_part(&self.reader()).map_err(unavailable)?;
+        let mut last = first;
+        for (part, bytes) in (first..).zip(snapshot.text().as_bytes().chunks(PART_BYTES)) {
+            self.writer().put_part(part, bytes).map_err(StoreError::Fatal)?;
+            last = part;
+        }
+        let mark = schema::SnapshotMark { revision: snapshot.revision(), first, last };
+        self.writer().mark_snapshot(mark).map_err(StoreError::Fatal)?;
+        self.drop_parts_before(first)
+    }
+
+    pub(super) fn drop_history(&self, before: Time) -> Result<(), StoreError> {
+        let _upkeep = self.upkeep.lock();
+        let mark = query::snapshot_mark(&self.reader()).map_err(unavailable)?;
+        let Some(mark) = mark else { return Ok(()) };
+        let first = self.position().floor.revision.next();
+        let covered = first..=mark.revision;
+        let last = query::last_before(&self.reader(), covered, before).map_err(unavailable)?;
+        last.map_or(Ok(()), |last| self.drop_records(last.head()))
+    }
+
+    /// Drops what is left of older and unfinished snapshots, a commit for each part.
+    fn drop_parts_before(&self, first: i64) -> Result<(), StoreError> {
+        loop {
+            // The reader is let go before the writer is taken: an append takes them the other way
+            // round.
+            let part = query::part_before(&self.reader(), first).map_err(unavailable)?;
+            let Some(part) = part else { return Ok(()) };
+            self.writer().drop_part(part).map_err(StoreError::Fatal)?;
+        }
+    }
+
+    fn drop_records(&self, last: Head) -> Result<(), StoreError> {
+        let mut floor = self.position().floor.revision.0;
+        while floor < last.revision.0 {
+            floor = floor.saturating_add(COMPACT_BATCH).min(last.revision.0);
+            let gone = self.head_at(Revision(floor)).map_err(unavailable)?;
+            let Some(gone) = gone else { return Ok(()) };
+            // Readers turn away from what is about to go before it goes.
+            self.publish(|position| position.floor = gone);
+            self.writer().drop_up_to(gone).map_err(StoreError::Fatal)?;
+        }
+        Ok(())
+    }
+}
+
+fn unavailable(error: ReadError) -> StoreError {
+    StoreError::Unavailable(error.into())
+}

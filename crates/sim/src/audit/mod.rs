@@ -1,0 +1,250 @@
+//! The judge: recomputes everything naively from what it sees, and shares no code with the ledger.
+//!
+//! It sees every record of the log, every message that leaves a broker, what each cluster really
+//! has and keeps, and which broker heard which advertisement when. It uses the core's plain values
+//! (names, times, amounts, events), none of its rules.
+//!
+//! | invariant | how it is checked |
+//! |---|---|
+//! | I1 | each grant and growth: summed from zero over the provider's live reservations and what the basis' advertisement reported, within what that advertisement said; fresh, heard by that process, open, under the cap; no slice of a live reservation is larger than what is held |
+//! | I2 | an idle engine's reservations, sums and keys equal the shadow's; the core's own recount |
+//! | I3 | an answer leaves only for what survives a power loss; a restarted broker knows all of it |
+//! | I4 | a refused request never becomes a reservation, once no copy of it is on its way |
+//! | I5 | one reservation per key; the same id for it; keys stay for their time |
+//! | I6 | phases move along a table of the auditor's own; one end each |
+//! | I7 | nothing ends before its time, nor within the grace of its writer; a broker that nothing hinders ends what is due within a second (three, with several brokers) |
+//! | I8 | capacity comes back only confirmed (and then the slice really is gone), lost, or from an old agent |
+//! | I9 | only the two sides are told; nobody confirms what it has not done |
+//! | I10 | after an advertisement the books hold what they held |
+//! | I11 | a broker's newest advertisement of a cluster never goes back; grants stand on it |
+//! | I12 | an over-committed provider is flagged, and loses nothing (I6, I7 know all reasons to end) |
+//! | I13 | an answer about a reservation goes to its two sides and to operators only |
+//! | I14 | an answer equals the shadow at its revision, which is at least what anybody had been told when it was asked; a reservation told of is found |
+//! | I16 | the time of records and of each broker never decreases |
+//! | I20 | the log folds to the same ledger from its beginning and from its snapshot; seeds run twice |
+//! | I21 | per provider: granted less returned is what is held; lent is what is borrowed |
+//! | I22 | after healing: nothing is stuck, every agent is heard, slices and reservations agree |
+//! | I23 | no request stays without an outcome |
+//! | I26 | in calm, a naive scan finds the same provider, or that there is none |
+//!
+//! What a provider really keeps may exceed what it has in these cases only, which are legal: it has
+//! shrunk, or its own pods grew, since the advertisement that a grant stands on; an old agent has
+//! not yet noticed an end; a provider was declared lost while it still kept slices, and no
+//! advertisement since has reported them.
+
+mod answer;
+mod grant;
+mod market;
+mod reference;
+mod rest;
+mod shadow;
+mod state;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Weak;
+
+use sublet_core::id::{ClusterId, Key, ReservationId, Revision};
+use sublet_core::policy::Policy;
+use sublet_core::resources::Resources;
+use sublet_core::time::Time;
+use sublet_log::{Checksum, Record, Writer};
+
+use crate::dice::Dice;
+use crate::message::Call;
+use crate::sometimes::Sometimes;
+use crate::world::Agent;
+use market::{Advert, Ear};
+use reference::Expected;
+use shadow::{Bond, Life, Standing};
+
+/// Amounts as the auditor counts them: cpu, memory, gpu, storage. Wide, so that no sum wraps.
+pub(crate) type Amounts = [u128; 4];
+
+pub(crate) fn amounts(resources: &Resources) -> Amounts {
+    [resources.cpu, resources.memory, resources.gpu, resources.storage].map(u128::from)
+}
+
+fn plus(a: Amounts, b: Amounts) -> Amounts {
+    std::array::from_fn(|d| a[d] + b[d])
+}
+
+fn larger(a: Amounts, b: Amounts) -> Amounts {
+    std::array::from_fn(|d| a[d].max(b[d]))
+}
+
+fn less(a: Amounts, b: Amounts) -> Amounts {
+    std::array::from_fn(|d| a[d].saturating_sub(b[d]))
+}
+
+/// Something that must hold and does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which invariant.
+    pub invariant: &'static str,
+    /// What was found.
+    pub found: String,
+}
+
+/// What surrounds an event: who wrote it, what clusters really keep, and what was reached.
+struct Scene<'a> {
+    writer: Writer,
+    agents: &'a [Agent],
+    sometimes: &'a mut Sometimes,
+}
+
+/// Who sent what under a key, as long as a copy is on its way.
+type Attempts = BTreeMap<(ClusterId, Key), Vec<Weak<Call>>>;
+
+/// The judge.
+pub(crate) struct Auditor {
+    policy: Policy,
+    violation: Option<Violation>,
+    revision: Revision,
+    time: Time,
+    checksum: Checksum,
+    lives: BTreeMap<ReservationId, Life>,
+    live: BTreeSet<ReservationId>,
+    keys: BTreeMap<(ClusterId, Key), Bond>,
+    standings: BTreeMap<ClusterId, Standing>,
+    revoked: BTreeSet<ClusterId>,
+    granted: BTreeMap<ClusterId, Amounts>,
+    returned: BTreeMap<ClusterId, Amounts>,
+    graces: BTreeMap<Writer, Time>,
+    clocks: BTreeMap<Writer, Time>,
+    adverts: Vec<Advert>,
+    ears: BTreeMap<(Writer, ClusterId), Ear>,
+    expected: BTreeMap<u64, (Writer, Expected)>,
+    told: Revision,
+    attempts: Attempts,
+    refused: BTreeSet<(ClusterId, Key)>,
+    acked: BTreeMap<(ClusterId, Key), ReservationId>,
+    looks: u64,
+}
+
+impl Auditor {
+    pub(crate) fn new(policy: &Policy) -> Self {
+        Self {
+            policy: policy.clone(),
+            violation: None,
+            revision: Revision::default(),
+            time: Time::default(),
+            checksum: Checksum::default(),
+            lives: BTreeMap::new(),
+            live: BTreeSet::new(),
+            keys: BTreeMap::new(),
+            standings: BTreeMap::new(),
+            revoked: BTreeSet::new(),
+            granted: BTreeMap::new(),
+            returned: BTreeMap::new(),
+            graces: BTreeMap::new(),
+            clocks: BTreeMap::new(),
+            adverts: Vec::new(),
+            ears: BTreeMap::new(),
+            expected: BTreeMap::new(),
+            told: Revision::default(),
+            attempts: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            acked: BTreeMap::new(),
+            looks: 0,
+        }
+    }
+
+    pub(crate) fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    /// The first violation counts.
+    pub(crate) fn fail(&mut self, invariant: &'static str, found: String) {
+        self.violation.get_or_insert(Violation { invariant, found });
+    }
+
+    fn expect(&mut self, holds: bool, invariant: &'static str, found: impl FnOnce() -> String) {
+        if !holds {
+            self.fail(invariant, found());
+        }
+    }
+
+    /// The newest revision that anybody was told of.
+    pub(crate) fn told(&self) -> Revision {
+        self.told
+    }
+
+    /// A record became visible.
+    pub(crate) fn record(&mut self, record: &Record, agents: &[Agent], sometimes: &mut Sometimes) {
+        let (revision, time) = (record.revision(), record.time());
+        self.expect(revision == self.revision.next(), "I14", || {
+            format!("revision {revision} is not the next one")
+        });
+        let follows = record.previous() == self.checksum;
+        self.expect(follows, "I14", || format!("revision {revision} does not follow"));
+        let (last, writer) = (self.time, record.writer());
+        self.expect(time >= last, "I16", || format!("time went back from {last:?} to {time:?}"));
+        (self.revision, self.time, self.checksum) = (revision, time, record.checksum());
+        let mut scene = Scene { writer, agents, sometimes };
+        for event in record.events() {
+            self.fold(event, &mut scene);
+        }
+        self.check_conservation();
+    }
+
+    /// Some records were never durable and are gone: begins again with the rest.
+    pub(crate) fn truncated(&mut self, records: &[Record]) {
+        let rest = Revision(records.len() as u64);
+        if rest == self.revision {
+            return;
+        }
+        let (told, was) = (self.told, self.revision);
+        self.expect(told <= rest, "I3", || {
+            format!("revision {told} was acknowledged, and {rest} of {was} are left")
+        });
+        let fresh = Self::new(&self.policy);
+        let kept = std::mem::replace(self, fresh);
+        let agents = [];
+        let mut ignored = Sometimes::default();
+        for record in records {
+            self.record(record, &agents, &mut ignored);
+        }
+        // What was judged before is not judged again.
+        self.violation = kept.violation;
+        (self.graces, self.clocks) = (kept.graces, kept.clocks);
+        (self.adverts, self.ears) = (kept.adverts, kept.ears);
+        (self.told, self.attempts, self.acked) = (kept.told, kept.attempts, kept.acked);
+        self.refused = kept.refused;
+    }
+
+    /// One of the live reservations.
+    pub(crate) fn some_live(&self, dice: &mut Dice) -> Option<ReservationId> {
+        self.live.iter().nth(dice.index(self.live.len())).copied()
+    }
+
+    /// What is held on a provider, from zero.
+    fn held(&self, provider: &ClusterId) -> Amounts {
+        let lives = self.live.iter().filter_map(|id| self.lives.get(id));
+        let here =
+            lives.filter(|life| life.phase.holds() && life.provider.as_ref() == Some(provider));
+        here.fold(Amounts::default(), |sum, life| plus(sum, life.held))
+    }
+
+    /// Double entry: what was granted less what came back is what is held.
+    fn check_conservation(&mut self) {
+        let none = Amounts::default();
+        let lives =
+            || self.live.iter().filter_map(|id| self.lives.get(id)).filter(|l| l.phase.holds());
+        let mut held: BTreeMap<&ClusterId, Amounts> = BTreeMap::new();
+        for life in lives() {
+            if let Some(provider) = &life.provider {
+                let sum = held.entry(provider).or_default();
+                *sum = plus(*sum, life.held);
+            }
+        }
+        let wrong = self.granted.iter().find(|(provider, granted)| {
+            let returned = self.returned.get(*provider).copied().unwrap_or(none);
+            let now = held.get(*provider).copied().unwrap_or(none);
+            **granted != plus(returned, now)
+        });
+        let wrong = wrong.map(|(provider, granted)| format!("{provider}: {granted:?} granted"));
+        if let Some(wrong) = wrong {
+            self.fail("I21", wrong);
+        }
+    }
+}

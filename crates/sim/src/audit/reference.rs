@@ -1,0 +1,115 @@
+//! I26: in calm, a naive scan over everything must agree with the broker's decision.
+
+use std::collections::BTreeSet;
+
+use sublet_broker::engine::Engine;
+use sublet_core::decision::Strategy;
+use sublet_core::id::ClusterId;
+use sublet_core::plan::Command;
+use sublet_core::reservation::{Ask, Phase};
+use sublet_core::time::Time;
+use sublet_log::Writer;
+
+use super::{Amounts, Auditor, amounts, less};
+use crate::message::{Order, Ticket};
+
+/// What the scan found.
+#[derive(Clone, Debug)]
+pub(super) enum Expected {
+    /// One of these; more than one where rounding may decide.
+    Grant(BTreeSet<ClusterId>),
+    /// Nobody fits.
+    Nobody,
+}
+
+/// A share that differs by less may be due to rounding.
+const TOLERANCE: i128 = 16;
+
+impl Auditor {
+    /// Foretells the answer, where nothing but this request can have an influence on it.
+    pub(super) fn predict(
+        &mut self,
+        writer: Writer,
+        engine: &Engine<Ticket>,
+        call: &Ticket,
+        time: Time,
+    ) {
+        let Order::Command(Command::Reserve { requester, key, ask }) = &call.order else { return };
+        let current = engine.books().ledger().stamp().revision == self.revision;
+        let waiting = self.live.iter().filter_map(|id| self.lives.get(id));
+        let quiet = waiting.filter(|life| life.phase == Phase::Pending).count() == 0;
+        let known = self.keys.contains_key(&(requester.clone(), key.clone()));
+        if !engine.is_done() || !current || !quiet || known || self.revoked.contains(requester) {
+            return;
+        }
+        let now = time.max(self.time);
+        if let Some(expected) = self.scan(writer, requester, ask, now) {
+            self.expected.insert(call.number, (writer, expected));
+        }
+    }
+
+    /// Nothing when an advertisement is of an age at which the auditor cannot tell.
+    fn scan(
+        &self,
+        writer: Writer,
+        requester: &ClusterId,
+        ask: &Ask,
+        now: Time,
+    ) -> Option<Expected> {
+        let mut best: Vec<(i128, ClusterId)> = Vec::new();
+        for ((heard_by, cluster), ear) in &self.ears {
+            let target = ask.target.as_ref().is_none_or(|target| target == cluster);
+            let Some((heard_at, advert)) = ear.newest else { continue };
+            if *heard_by != writer || !ear.heard || cluster == requester || !target {
+                continue;
+            }
+            let standing = self.standings.get(cluster).cloned().unwrap_or_default();
+            let advert = self.adverts.get(advert)?;
+            if standing.cordoned || standing.lost || self.revoked.contains(cluster) {
+                continue;
+            }
+            let mut room = less(advert.allocatable, self.taken(cluster, advert).0);
+            if let Some(cap) = standing.cap {
+                let under = less(cap, self.held(cluster));
+                room = std::array::from_fn(|d| room[d].min(under[d]));
+            }
+            let wanted = amounts(&ask.resources);
+            if less(wanted, room) != Amounts::default() {
+                continue;
+            }
+            if now.since(heard_at) >= self.policy.silence.suspect_min {
+                return None;
+            }
+            best.push((headroom(wanted, room, advert.allocatable), cluster.clone()));
+        }
+        Some(choose(best, ask.strategy.unwrap_or(self.policy.strategy)))
+    }
+
+    /// Others' records came in between: nothing is foretold any more.
+    pub(crate) fn replans(&mut self, writer: Writer) {
+        self.expected.retain(|_, (by, _)| *by != writer);
+    }
+}
+
+/// The share left of each resource asked for, summed up.
+fn headroom(wanted: Amounts, room: Amounts, size: Amounts) -> i128 {
+    let share = |d: usize| {
+        let left = ((room[d] - wanted[d]) << 32).checked_div(size[d]).unwrap_or(0);
+        i128::try_from(left).unwrap_or(i128::MAX)
+    };
+    (0..4).filter(|d| wanted[*d] > 0).map(share).sum()
+}
+
+fn choose(candidates: Vec<(i128, ClusterId)>, strategy: Strategy) -> Expected {
+    let sign = match strategy {
+        Strategy::Headroom => 1,
+        Strategy::Binpack => -1,
+        // Nobody here has a price, so the order among them is not foretold.
+        Strategy::Cost => 0,
+    };
+    let Some(best) = candidates.iter().map(|(score, _)| sign * score).max() else {
+        return Expected::Nobody;
+    };
+    let near = candidates.into_iter().filter(|(score, _)| sign * score + TOLERANCE >= best);
+    Expected::Grant(near.map(|(_, cluster)| cluster).collect())
+}

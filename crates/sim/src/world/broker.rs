@@ -1,0 +1,318 @@
+//! A broker's process: the real engine, committer and clock, driven as its threads drive them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sublet_broker::clock::{Clock, Reading};
+use sublet_broker::engine::{Answer, Committer, Contradiction, Engine, Submitted, Work};
+use sublet_core::books::Books;
+use sublet_core::bugs::{Bug, planted};
+use sublet_core::id::Revision;
+use sublet_core::instruction::{self, Instruction};
+use sublet_core::ledger;
+use sublet_core::market::Entry;
+use sublet_core::plan::{Action, Command};
+use sublet_core::time::Time;
+use sublet_log::{Log, Record, Writer, snapshot};
+
+use super::{EPOCH_MS, Task, World};
+use crate::dice::Dice;
+use crate::home::Fate;
+use crate::message::{Heard, Order, Ticket};
+
+/// As the engine's own threads have it.
+pub(super) const SWEEP_EVERY_MS: u64 = 200;
+pub(super) const RETRIES_MAX: u32 = 20;
+pub(super) const RETRY_PAUSE_MS: u64 = 250;
+
+type Mailbox = Arc<Mutex<Vec<(Ticket, Revision, Vec<Instruction>)>>>;
+
+/// A machine on which a broker runs, again and again.
+pub(super) struct Broker {
+    pub(super) process: Option<Process>,
+    pub(super) life: u64,
+    pub(super) wall_skew_ms: i64,
+    pub(super) cut_until: u64,
+    pub(super) paused_until: u64,
+    market: Vec<Entry>,
+    pub(super) dice: Dice,
+}
+
+/// One life of a broker.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact of the process")]
+pub(super) struct Process {
+    pub(super) engine: Engine<Ticket>,
+    pub(super) clock: Clock,
+    pub(super) committer: Committer,
+    pub(super) writer: Writer,
+    grace_over: Time,
+    swept_ms: u64,
+    born_ms: u64,
+    pub(super) inbox: Vec<Ticket>,
+    mailbox: Mailbox,
+    woken: bool,
+    pub(super) writing: bool,
+    pub(super) followed: Vec<Record>,
+    pub(super) retries: u32,
+    /// Since when nothing hindered it, in broker time.
+    pub(super) healthy_since: Time,
+    woken_ms: u64,
+    /// The batch on its way takes long.
+    pub(super) slow: bool,
+    /// A record may be there although nobody said so.
+    pub(super) answer_lost: bool,
+}
+
+impl Broker {
+    pub(super) fn new(dice: Dice) -> Self {
+        Self {
+            process: None,
+            life: 0,
+            wall_skew_ms: 0,
+            cut_until: 0,
+            paused_until: 0,
+            market: vec![],
+            dice,
+        }
+    }
+
+    pub(super) fn reading(&self, now_ms: u64) -> Reading {
+        let born = self.process.as_ref().map_or(now_ms, |process| process.born_ms);
+        let wall = (EPOCH_MS + now_ms).saturating_add_signed(self.wall_skew_ms);
+        let monotonic = Duration::from_millis(now_ms.saturating_sub(born));
+        Reading { wall: Time::from_millis(wall), monotonic }
+    }
+}
+
+impl World {
+    pub(super) fn boot(&mut self, at: usize, life: u64) {
+        let Some(broker) = self.brokers.get_mut(at).filter(|broker| broker.life == life) else {
+            return;
+        };
+        broker.process = None;
+        if self.home.is_stuck() {
+            // A log whose sync failed is opened anew, and what was never written is gone.
+            self.known = self.home.lose_power();
+            self.audit.truncated(&self.home.since(0));
+        }
+        let log = self.home.handle(Fate::Fine);
+        let loaded = match snapshot::load(&log) {
+            Ok(loaded) => loaded,
+            Err(error) => return self.fail("I20", format!("the log cannot be loaded: {error}")),
+        };
+        if log.snapshot().is_ok_and(|snapshot| snapshot.is_some()) {
+            self.sometimes.hit("restart from a snapshot");
+        }
+        let reading = broker.reading(self.now);
+        let clock = Clock::start(loaded.head.time, reading);
+        if clock.is_suspended() {
+            self.sometimes.hit("clock suspended");
+        }
+        let mut books = Books::new(loaded.ledger);
+        if self.setup.remembers {
+            broker.market.iter().cloned().for_each(|entry| books.remember(entry));
+        }
+        let writer = Writer((u128::from(life) << 8) + at as u128 + 1);
+        let now = clock.now(reading);
+        let grace = self.setup.policy.recovery_grace;
+        let grace_over = now.checked_add(grace).unwrap_or(now);
+        self.audit.booted(writer, grace_over, &books, now);
+        broker.process = Some(Process {
+            engine: Engine::new(books, Arc::clone(&self.setup.policy))
+                .shared(self.setup.brokers > 1),
+            clock,
+            committer: Committer::new(writer, loaded.head),
+            writer,
+            grace_over,
+            swept_ms: 0,
+            born_ms: self.now,
+            inbox: vec![],
+            mailbox: Mailbox::default(),
+            woken: false,
+            writing: false,
+            followed: vec![],
+            retries: 0,
+            healthy_since: grace_over,
+            woken_ms: self.now,
+            slow: false,
+            answer_lost: false,
+        });
+        self.trace.say(self.now, format_args!("broker {at} starts, life {life}"));
+        self.after(1, Task::Tick { broker: at, life });
+    }
+
+    /// The process is gone; what it had not written is too.
+    pub(super) fn kill(&mut self, at: usize, down_ms: u64) {
+        let Some(broker) = self.brokers.get_mut(at) else { return };
+        if let Some(process) = broker.process.take() {
+            let market = process.engine.books().market();
+            broker.market = market.entries().map(|(_, entry)| entry.clone()).collect();
+        }
+        broker.life += 1;
+        let life = broker.life;
+        self.trace.say(self.now, format_args!("broker {at} dies"));
+        self.after(down_ms, Task::Boot { broker: at, life });
+    }
+
+    pub(super) fn arrive(&mut self, at: usize, call: Ticket) {
+        self.ops += 1;
+        let Some(broker) = self.brokers.get_mut(at) else { return };
+        let life = broker.life;
+        let Some(process) = &mut broker.process else { return };
+        process.inbox.push(call);
+        if !process.woken {
+            process.woken = true;
+            let delay = broker.dice.below(4);
+            self.after(delay, Task::Wake { broker: at, life });
+        }
+    }
+
+    pub(super) fn tick(&mut self, at: usize, life: u64) {
+        if self.brokers.get(at).is_none_or(|broker| broker.life != life) {
+            return;
+        }
+        self.after(SWEEP_EVERY_MS, Task::Tick { broker: at, life });
+        self.follow(at);
+        self.wake(at, life);
+    }
+
+    pub(super) fn wake(&mut self, at: usize, life: u64) {
+        let now = self.now;
+        let Some(broker) = self.brokers.get_mut(at).filter(|broker| broker.life == life) else {
+            return;
+        };
+        if broker.paused_until > now {
+            let rest = broker.paused_until - now;
+            self.after(rest, Task::Wake { broker: at, life });
+            return;
+        }
+        let reading = broker.reading(now);
+        let Some(process) = &mut broker.process else { return };
+        process.woken = false;
+        let calls = std::mem::take(&mut process.inbox);
+        let time = process.clock.now(reading);
+        self.audit.takes_in(process.writer, &process.engine, &calls, time);
+        let confirms = calls.iter().any(|call| confirms_clock(&call.order));
+        let mailbox = &process.mailbox;
+        let work: Vec<_> = calls.into_iter().map(|call| submitted(call, mailbox)).collect();
+        let mut result = process.engine.step(work, time);
+        if confirms && process.clock.is_suspended() {
+            self.sometimes.hit("clock confirmed");
+        }
+        if confirms {
+            process.clock.confirm(reading);
+            process.healthy_since = process.healthy_since.max(process.clock.now(reading));
+        }
+        let due = now >= process.swept_ms + SWEEP_EVERY_MS && !process.clock.is_suspended();
+        let time = process.clock.now(reading);
+        if due && (time >= process.grace_over || planted(Bug::NoGrace)) {
+            process.swept_ms = now;
+            result = result.and_then(|()| process.engine.sweep(time));
+        }
+        if let Err(contradiction) = result {
+            let (invariant, why) = (named(&contradiction), format!("{contradiction:?}"));
+            return self.fail(invariant, format!("the engine contradicts itself: {why}"));
+        }
+        self.audit.stepped(process.writer, &process.engine, time, &mut self.sometimes);
+        self.check_health(at, time);
+        self.close(at);
+    }
+
+    /// Expiry is owed only by a broker that nothing has hindered for a while.
+    fn check_health(&mut self, at: usize, time: Time) {
+        let Some(broker) = self.brokers.get_mut(at) else { return };
+        let cut = broker.cut_until > self.now;
+        let Some(process) = &mut broker.process else { return };
+        let slept = self.now > process.woken_ms + 3 * SWEEP_EVERY_MS;
+        process.woken_ms = self.now;
+        if cut || slept || process.slow || process.clock.is_suspended() || process.retries > 0 {
+            process.healthy_since = process.healthy_since.max(time);
+        }
+        let bound_ms = if self.setup.brokers > 1 { 3000 } else { 1100 };
+        self.audit.expects_expiry(process.healthy_since, time, bound_ms);
+    }
+
+    fn close(&mut self, at: usize) {
+        let Some(broker) = self.brokers.get_mut(at) else { return };
+        let life = broker.life;
+        let Some(process) = &mut broker.process else { return };
+        if process.writing {
+            return;
+        }
+        let (batch, answers) = process.engine.close();
+        if let Some(batch) = batch {
+            process.writing = true;
+            let slow = !self.healing && self.disk.chance(self.setup.disk.slow);
+            let delay = if slow { self.disk.between(500, 6000) } else { self.disk.between(1, 5) };
+            process.slow = slow;
+            self.after(delay, Task::Append { broker: at, life, batch: Some(batch) });
+        }
+        self.answer(at, answers);
+    }
+
+    /// Answers leave the broker.
+    pub(super) fn answer(&mut self, at: usize, answers: Vec<(Ticket, Answer)>) {
+        let Some(process) = self.brokers.get(at).and_then(|b| b.process.as_ref()) else { return };
+        let seen =
+            std::mem::take(&mut *process.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
+        let durable = self.home.durable();
+        for (call, answer) in answers {
+            self.audit.answers(&call, &answer, durable, &mut self.sometimes);
+            self.reply(at, call, Heard::Answer(answer));
+        }
+        for (call, revision, list) in seen {
+            self.audit.lists(&call, revision, &list);
+            self.reply(at, call, Heard::List(revision, list));
+        }
+    }
+
+    fn reply(&mut self, at: usize, call: Ticket, heard: Heard) {
+        self.trace.say(
+            self.now,
+            format_args!("broker {at} → {:?} {}: {heard:?}", call.from, call.number),
+        );
+        for delay in self.fate_of_message(call.from, at) {
+            let (call, heard) = (Arc::clone(&call), heard.clone());
+            self.after(delay, Task::ToParty { call, heard });
+        }
+    }
+}
+
+/// Which invariant the engine's own last check stood for.
+fn named(contradiction: &Contradiction) -> &'static str {
+    match contradiction {
+        Contradiction::Unjustified(found) if found.rule == "returns-unconfirmed" => "I8",
+        Contradiction::Unjustified(_) => "I1",
+        Contradiction::Ledger(ledger::Error::KeyTaken(..)) => "I5",
+        Contradiction::Ledger(ledger::Error::Illegal { .. }) => "I6",
+        _ => "I2",
+    }
+}
+
+fn confirms_clock(order: &Order) -> bool {
+    matches!(order, Order::Command(Command::Operate { action: Action::ConfirmClock, .. }))
+}
+
+fn submitted(call: Ticket, mailbox: &Mailbox) -> Submitted<Ticket> {
+    let work = match &call.order {
+        Order::Command(command) => Work::Command(command.clone()),
+        Order::List(cluster, after) => {
+            let (cluster, after, call) = (cluster.clone(), *after, Arc::clone(&call));
+            let mailbox = Arc::clone(mailbox);
+            Work::Look(Box::new(move |books, _| {
+                let ledger = books.ledger();
+                let list: Vec<_> = match after {
+                    Some(after) => instruction::since(ledger, &cluster, Some(after)).collect(),
+                    None => instruction::current(ledger, &cluster).collect(),
+                };
+                let (revision, call) = (ledger.stamp().revision, Arc::clone(&call));
+                let mailbox = Arc::clone(&mailbox);
+                Box::new(move || {
+                    let mut mailbox = mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+                    mailbox.push((call, revision, list));
+                })
+            }))
+        }
+    };
+    Submitted { work, ticket: call }
+}

@@ -1,0 +1,155 @@
+//! Between a broker and the log: appends, their fates, and what others wrote.
+
+use sublet_broker::engine::{Batch, Commit};
+use sublet_log::Record;
+
+use super::broker::{RETRIES_MAX, RETRY_PAUSE_MS, SWEEP_EVERY_MS};
+use super::{Task, World};
+use crate::home::Fate;
+
+impl World {
+    /// Reads on what others wrote, as the writing thread does between two batches.
+    pub(super) fn follow(&mut self, at: usize) {
+        let (several, now) = (self.brokers.len() > 1, self.now);
+        let Some(broker) = self.brokers.get_mut(at) else { return };
+        let cut = broker.cut_until > now;
+        let fate = if cut { Fate::Cut } else { Fate::Fine };
+        let wants = several && broker.paused_until <= now && broker.dice.chance(800);
+        let Some(process) = broker.process.as_mut().filter(|p| wants && !p.writing) else { return };
+        if let Ok(records) = process.committer.catch_up(&self.home.handle(fate))
+            && !records.is_empty()
+        {
+            self.sometimes.hit("others' records followed");
+            self.overtaken(at, &records);
+        }
+    }
+
+    /// The moment in which a record reaches the log, or does not.
+    pub(super) fn append(&mut self, at: usize, life: u64, batch: Option<Batch>) {
+        let fate = self.fate_of_append(at);
+        let Some(broker) = self.brokers.get_mut(at).filter(|broker| broker.life == life) else {
+            return;
+        };
+        let log = self.home.handle(fate);
+        let Some(process) = &mut broker.process else { return };
+        let mut early = vec![];
+        if batch.is_some() && self.setup.brokers > 1 && broker.dice.chance(100) {
+            // The writing thread looked for others' records just before it was handed this one.
+            early = process.committer.catch_up(&log).unwrap_or_default();
+        }
+        let commit = match batch {
+            Some(batch) => process.committer.commit(&log, batch),
+            None => process.committer.retry(&log),
+        };
+        process.answer_lost |= fate == Fate::AnswerLost && matches!(commit, Commit::Unknown(_));
+        if process.answer_lost && matches!(commit, Commit::Done { .. }) {
+            process.answer_lost = false;
+            self.sometimes.hit("own batch recognised after a lost answer");
+        }
+        if matches!(commit, Commit::Unknown(_)) && process.retries < RETRIES_MAX {
+            process.retries += 1;
+            self.trace.say(self.now, format_args!("broker {at} does not know, {fate:?}"));
+            return self.after(RETRY_PAUSE_MS, Task::Append { broker: at, life, batch: None });
+        }
+        let delay = broker.dice.below(4);
+        self.trace.say(self.now, format_args!("broker {at} appended, {fate:?}: {commit:?}"));
+        if !early.is_empty() {
+            self.after(delay, Task::Followed { broker: at, life, records: early });
+        }
+        self.after(delay, Task::Written { broker: at, life, commit });
+    }
+
+    fn fate_of_append(&mut self, at: usize) -> Fate {
+        let cut = self.brokers.get(at).is_some_and(|broker| broker.cut_until > self.now);
+        if cut {
+            return Fate::Cut;
+        }
+        if self.healing {
+            return Fate::Fine;
+        }
+        let disk = self.setup.disk;
+        if self.disk.chance(disk.fatal) {
+            let dirty = if self.setup.brokers == 1 { 3 } else { 2 };
+            return [Fate::FatalBefore, Fate::FatalAfter, Fate::FatalDirty][self.disk.index(dirty)];
+        }
+        match self.disk.below(1000) {
+            roll if roll < disk.request_lost => Fate::Cut,
+            roll if roll < disk.request_lost + disk.answer_lost => Fate::AnswerLost,
+            _ => Fate::Fine,
+        }
+    }
+
+    pub(super) fn followed(&mut self, at: usize, life: u64, records: Vec<Record>) {
+        let Some(broker) = self.brokers.get_mut(at).filter(|broker| broker.life == life) else {
+            return;
+        };
+        if let Some(process) = &mut broker.process {
+            process.followed.extend(records);
+        }
+    }
+
+    pub(super) fn written(&mut self, at: usize, life: u64, commit: Commit) {
+        let now = self.now;
+        let Some(broker) = self.brokers.get_mut(at).filter(|broker| broker.life == life) else {
+            return;
+        };
+        if broker.paused_until > now {
+            let rest = broker.paused_until - now;
+            return self.after(rest, Task::Written { broker: at, life, commit });
+        }
+        let Some(process) = &mut broker.process else { return };
+        process.writing = false;
+        process.retries = 0;
+        process.slow = false;
+        if !process.engine.is_done() {
+            self.sometimes.hit("batch planned while one was written");
+        }
+        match commit {
+            Commit::Done { then } => {
+                let answers = process.engine.committed();
+                self.answer(at, answers);
+                if !then.is_empty() {
+                    self.overtaken(at, &then);
+                }
+            }
+            Commit::Overtaken(records) => {
+                let mut all = std::mem::take(&mut process.followed);
+                all.extend(records);
+                self.sometimes.hit("overtaken and planned again");
+                self.overtaken(at, &all);
+            }
+            Commit::Unknown(_) => self.halt(at, "log was silent for too long"),
+            Commit::Dead(_) => self.halt(at, "disk failed"),
+        }
+        self.wake(at, life);
+    }
+
+    /// The engine stops; somebody restarts the process.
+    fn halt(&mut self, at: usize, why: &'static str) {
+        self.sometimes.hit(why);
+        let Some(broker) = self.brokers.get_mut(at) else { return };
+        let pause = broker.dice.between(100, 5000);
+        let answers = broker.process.as_mut().map(|process| process.engine.halt());
+        self.answer(at, answers.unwrap_or_default());
+        self.kill(at, pause);
+    }
+
+    fn overtaken(&mut self, at: usize, records: &[Record]) {
+        let Some(broker) = self.brokers.get_mut(at) else { return };
+        let reading = broker.reading(self.now);
+        let Some(process) = &mut broker.process else { return };
+        self.audit.replans(process.writer);
+        if let Err(contradiction) = process.engine.overtaken(records) {
+            return self.fail("I2", format!("others' records do not fit: {contradiction}"));
+        }
+        if let Some(last) = records.last() {
+            let before = process.clock.now(reading);
+            process.clock.saw(last.time(), reading);
+            let after = process.clock.now(reading);
+            if after.since(before).as_millis() > SWEEP_EVERY_MS {
+                // Another broker's time is ahead: much becomes due at once.
+                process.healthy_since = process.healthy_since.max(after);
+            }
+        }
+    }
+}
