@@ -61,8 +61,7 @@ impl<'a> Search<'a> {
     pub(super) fn run(mut self, count: usize) -> Vec<ClusterId> {
         let mut found = Vec::new();
         self.index.tree.root.into_iter().for_each(|root| self.open(root));
-        // A small part of what the pass over all leaves costs.
-        let mut patience = self.index.places.len().div_ceil(FAN * FAN).saturating_add(FAN);
+        let mut patience = self.patience();
         while found.len() < count
             && let Some((merit, item)) = self.heap.pop()
         {
@@ -83,6 +82,13 @@ impl<'a> Search<'a> {
             }
         }
         found
+    }
+
+    /// How many leaves are opened before the pass over all of them: a small part of what that costs,
+    /// and next to nothing where bounds seldom help.
+    fn patience(&self) -> usize {
+        let part = self.index.places.len().div_ceil(FAN * FAN);
+        FAN.saturating_add(if self.view.ranking.prefers_headroom() { part } else { 0 })
     }
 
     fn slot(&self, leaf: u32, at: usize) -> Option<&'a Slot> {
