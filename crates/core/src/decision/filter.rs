@@ -1,6 +1,6 @@
 //! Which clusters may take a request, and what stands against those that may not.
 //!
-//! [`Question::stands`] is the single truth: the pick, the explanation, the list of candidates and
+//! `Question::stands` is the single truth: the pick, the explanation, the list of candidates and
 //! the index's idea of an open provider all come from it. The order of [`Filter`] is the order in
 //! which reasons are told: first what cannot be helped, then what somebody decided, then what is
 //! short. `Suspect` comes last on purpose: a cluster that is refused for it alone would have taken

@@ -2,7 +2,7 @@
 //!
 //! Providers of like size stand together in leaves of up to sixteen, under a tree of summaries that
 //! say what the best below can be at most: the most room, the greatest share free, the lowest
-//! price, the first name. [`search`] opens the most promising part until a provider itself is on
+//! price, the first name. `search` opens the most promising part until a provider itself is on
 //! top. An update rewrites one leaf and its few ancestors.
 //!
 //! It is an arrangement of [`Row`]s and nothing more: [`Index::best`] answers exactly as
