@@ -35,15 +35,16 @@ fn rounded(sum: u64) -> i64 {
 pub struct Score {
     /// Which currency a price is in; nothing else uses it.
     currency: Reverse<u64>,
-    /// What the request costs there in an hour.
-    price: Reverse<u128>,
+    /// What the request costs there in an hour, in two halves: a number of 128 bits would make every
+    /// score half as large again.
+    price: Reverse<[u64; 2]>,
     /// The headroom that it leaves, or for bin packing how little.
     room: i64,
 }
 
 impl Score {
     fn of_room(room: i64) -> Self {
-        Self { currency: Reverse(0), price: Reverse(0), room }
+        Self { currency: Reverse(0), price: Reverse([0; 2]), room }
     }
 }
 
@@ -76,8 +77,9 @@ pub(crate) trait Ranking {
     /// The value of a provider that fits and is left with `headroom`, not rounded yet.
     fn score(&self, headroom: u64, resources: &Resources, row: &Row) -> Score;
 
-    /// At least the value of every provider under `summary`.
-    fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score;
+    /// At least the value of every provider under `summary`, if the most headroom among them is
+    /// `most`.
+    fn bound(&self, most: u64, asked: &Asked<'_>, summary: &Summary) -> Score;
 
     /// Is more headroom never worse, all else being equal?
     fn prefers_headroom(&self) -> bool;
@@ -100,8 +102,8 @@ impl Ranking for Headroom {
         Score::of_room(rounded(headroom))
     }
 
-    fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score {
-        Score::of_room(rounded(asked.most_left(summary)))
+    fn bound(&self, most: u64, _: &Asked<'_>, _: &Summary) -> Score {
+        Score::of_room(rounded(most))
     }
 
     fn prefers_headroom(&self) -> bool {
@@ -116,7 +118,7 @@ impl Ranking for Binpack {
         Score::of_room(rounded(headroom).saturating_neg())
     }
 
-    fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score {
+    fn bound(&self, _: u64, asked: &Asked<'_>, summary: &Summary) -> Score {
         Score::of_room(rounded(asked.least_left(summary)).saturating_neg())
     }
 
@@ -135,14 +137,15 @@ struct Cheapest;
 impl Ranking for Cheapest {
     fn score(&self, headroom: u64, resources: &Resources, row: &Row) -> Score {
         let tag = Tag::of(row.cost.as_ref());
-        let (currency, price) = (Reverse(tag.currency), Reverse(tag.price(resources)));
+        let (currency, price) = (Reverse(tag.currency), Reverse(halves(tag.price(resources))));
         Score { currency, price, room: rounded(headroom) }
     }
 
-    fn bound(&self, asked: &Asked<'_>, summary: &Summary) -> Score {
+    fn bound(&self, most: u64, asked: &Asked<'_>, summary: &Summary) -> Score {
         let tag = summary.tag;
-        let (currency, price) = (Reverse(tag.currency), Reverse(tag.price(asked.resources)));
-        Score { currency, price, room: rounded(asked.most_left(summary)) }
+        let (currency, price) =
+            (Reverse(tag.currency), Reverse(halves(tag.price(asked.resources))));
+        Score { currency, price, room: rounded(most) }
     }
 
     fn prefers_headroom(&self) -> bool {
@@ -189,6 +192,12 @@ impl Tag {
             .saturating_mul(BILLIONTHS_PER_MILLI)
             .saturating_add(times(resources.memory, self.memory_micros))
     }
+}
+
+/// The upper and the lower half of a number, which order as it does.
+fn halves(number: u128) -> [u64; 2] {
+    let half = |number| u64::try_from(number).unwrap_or(u64::MAX);
+    [half(number >> 64), half(number & u128::from(u64::MAX))]
 }
 
 /// What the request costs there in an hour, in millionths of the currency, rounded up.

@@ -47,9 +47,11 @@ fn everybody(question: Question<'_>) -> impl Iterator<Item = Known<'_>> {
     let mut entries = books.market().entries().peekable();
     let mut standings = books.ledger().standings().peekable();
     books.index().rows(None).filter_map(move |(cluster, row)| {
-        while entries.next_if(|(other, _)| *other < cluster).is_some() {}
-        while standings.next_if(|(other, _)| *other < cluster).is_some() {}
+        // The market and the index know the same clusters: the next one is the same name, shared,
+        // so the names need not be read to know it.
+        while entries.next_if(|(other, _)| *other != cluster && *other < cluster).is_some() {}
         let (_, entry) = entries.next_if(|(other, _)| *other == cluster)?;
+        while standings.next_if(|(other, _)| *other < cluster).is_some() {}
         let standing = standings.next_if(|(other, _)| *other == cluster);
         Some(Known { cluster, entry, row, standing: standing.map(|(_, standing)| standing) })
     })

@@ -82,17 +82,18 @@ impl<'a> Asked<'a> {
         asked.fold(0_u64, |sum, (_, free)| sum.saturating_add(free))
     }
 
-    /// The headroom of no provider under `summary` is above this.
-    pub(crate) fn most_left(&self, summary: &Summary) -> u64 {
+    /// The headroom of no provider under `summary` is above this; none, if the request takes more
+    /// than is free of cpu and memory together, wherever each of them may be.
+    pub(crate) fn most_left(&self, summary: &Summary) -> Option<u64> {
         let [cpu, memory, gpu, storage] = summary.free;
         let free = if self.asks_cpu_and_memory() {
             summary.pair.saturating_add(self.free_of([0, 0, gpu, storage]))
         } else {
             self.free_of([cpu, memory, gpu, storage])
         };
+        let left = free.checked_sub(self.taken_of(summary.largest))?;
         // Extended resources are not summarised: all of each may be free.
-        free.saturating_sub(self.taken_of(summary.largest))
-            .saturating_add(self.extended.saturating_mul(WHOLE))
+        Some(left.saturating_add(self.extended.saturating_mul(WHOLE)))
     }
 
     /// The headroom of no provider with room under `summary` is below this.

@@ -1,31 +1,48 @@
-//! Up to sixteen providers of about one size, whose figures stand in columns.
+//! Up to sixteen providers of about one size and load, whose figures stand in columns.
 
 use alloc::vec::Vec;
 
 use super::Row;
 use super::asked::{columns, names};
 use super::summary::Summary;
-use crate::decision::score::{Tag, share};
+use crate::decision::score::{SHARE_BITS, Tag, share};
 use crate::id::ClusterId;
 
 /// How many rows a leaf has, and how many children a node, at most.
 pub(super) const FAN: usize = 16;
 
-/// The order in which providers stand: first about, then exactly by cpu and memory. Neighbours are
-/// alike in both, and those of one size stand together.
+/// The order in which providers stand: by size, then by what is free. Neighbours are alike in both
+/// cpu and memory, so what is the most among them is not far from what any of them has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Size {
+pub(super) struct Order {
     about: (u32, u32),
-    cpu: u64,
-    memory: u64,
+    free: u32,
+    size: (u64, u64),
 }
 
-impl Size {
+impl Order {
     pub(super) fn of(row: &Row) -> Self {
-        let (cpu, memory) = (row.allocatable.cpu, row.allocatable.memory);
-        Self { about: (about(cpu), about(memory)), cpu, memory }
+        let (room, size) = (&row.room, &row.allocatable);
+        let free = (share(room.cpu, size.cpu), share(room.memory, size.memory));
+        Self::new(row, if row.open { free } else { (0, 0) })
+    }
+
+    fn new(row: &Row, (cpu_free, memory_free): (u64, u64)) -> Self {
+        let size = (row.allocatable.cpu, row.allocatable.memory);
+        let free = spread(cpu_free) << 1 | spread(memory_free);
+        Self { about: (about(size.0), about(size.1)), free, size }
     }
 }
+
+/// The highest bits of a share, with room for another's between them: two shares woven together
+/// order pairs so that near ones are mostly near in both.
+fn spread(free: u64) -> u32 {
+    let coarse = u32::try_from(free >> (SHARE_BITS - FREE_BITS)).unwrap_or(u32::MAX);
+    (0..=FREE_BITS).rev().fold(0, |sum, bit| sum << 2 | (coarse >> bit & 1))
+}
+
+/// Shares are told apart to this many bits: more, and every change moves its row elsewhere.
+const FREE_BITS: u32 = 5;
 
 /// The logarithm in steps of at most an eighth: the highest bit and the three after it.
 fn about(amount: u64) -> u32 {
@@ -74,6 +91,11 @@ impl Leaf {
         if let Some(place) = self.ranks.get_mut(at) {
             *place = rank;
         }
+    }
+
+    pub(super) fn order(&self, at: usize) -> Option<Order> {
+        let [cpu, memory, ..] = self.free(at);
+        Some(Order::new(&self.slots.get(at)?.row, (cpu, memory)))
     }
 
     pub(super) fn position(&self, rank: u64) -> Option<usize> {
@@ -130,9 +152,8 @@ impl Leaf {
     pub(super) fn fitting(&self, amounts: &[u64; 4]) -> u16 {
         let asked = self.room.iter().zip(amounts).filter(|(_, amount)| **amount > 0);
         asked.fold(u16::MAX, |fitting, (column, amount)| {
-            // The last comes first, so that the first ends in the lowest bit.
-            let column = column.iter().rev();
-            fitting & column.fold(0, |bits, room| (bits << 1) | u16::from(room >= amount))
+            let bits = (0..16_u32).zip(column).map(|(at, room)| u16::from(room >= amount) << at);
+            fitting & bits.fold(0, |all, bit| all | bit)
         })
     }
 

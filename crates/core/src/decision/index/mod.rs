@@ -1,9 +1,10 @@
 //! Finds the best provider without looking at all of them.
 //!
-//! Providers of like size stand together in leaves of up to sixteen, under a tree of summaries that
-//! say what the best below can be at most: the most room, the greatest share free, the lowest
-//! price, the first name. `search` opens the most promising part until a provider itself is on
-//! top. An update rewrites one leaf and its few ancestors.
+//! Providers of like size and load stand together in leaves of up to sixteen, under a tree of
+//! summaries that say what the best below can be at most: the most room, the greatest share free,
+//! the lowest price, the first name. `search` opens the most promising part until a provider
+//! itself is on top. An update rewrites one leaf and its few ancestors, or two where the load has
+//! changed so much that the provider stands elsewhere now.
 //!
 //! It is an arrangement of [`Row`]s and nothing more: [`Index::best`] answers exactly as
 //! [`Index::scan`] does, which looks at every row, whatever the order of updates was. Who may be
@@ -72,7 +73,7 @@ impl Index {
         let rank = if let Some(place) = self.places.get(cluster).copied() {
             match self.tree.replace(place.leaf, place.rank, row) {
                 None => return,
-                // Of another size now, it stands elsewhere.
+                // Of another size or load now, it stands elsewhere.
                 Some(back) => row = back,
             }
             self.take_out(place);

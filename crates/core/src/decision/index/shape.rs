@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::at_mut;
-use super::leaf::{FAN, Leaf, Size};
+use super::leaf::{FAN, Leaf, Order};
 use super::summary::Summary;
 use super::tree::{Child, NONE, Node, Tree};
 use crate::id::ClusterId;
@@ -18,12 +18,12 @@ impl Tree {
         put(&mut self.nodes, &mut self.vacant_nodes, node)
     }
 
-    /// The leaf in which a provider of this size belongs; the last of them, if there are several.
-    pub(super) fn leaf_for(&mut self, size: Size) -> u32 {
+    /// The leaf in which a provider belongs; the last of them, if there are several.
+    pub(super) fn leaf_for(&mut self, order: Order) -> u32 {
         let Some(mut number) = self.root else { return self.plant() };
         loop {
             let Some(node) = self.node(number) else { return self.plant() };
-            let after = node.children.partition_point(|child| child.from <= size);
+            let after = node.children.partition_point(|child| child.from <= order);
             let Some(child) = node.children.get(after.saturating_sub(1)) else {
                 return self.plant();
             };
@@ -37,7 +37,7 @@ impl Tree {
     /// The first leaf, under the first node.
     fn plant(&mut self) -> u32 {
         let leaf = self.add_leaf(Leaf::default());
-        let child = Child { number: leaf, from: Size::default(), summary: Summary::EMPTY };
+        let child = Child { number: leaf, from: Order::default(), summary: Summary::EMPTY };
         let root = self.add_node(Node { parent: NONE, above_leaves: true, children: vec![child] });
         self.adopt(true, leaf, root);
         self.root = Some(root);
@@ -54,20 +54,20 @@ impl Tree {
         }
     }
 
-    /// Makes room in a full leaf for a row of this size; returns the half where that belongs. What
+    /// Makes room in a full leaf for another row; returns the half where that belongs. What
     /// comes at the end gets a leaf of its own, so that a fleet that grows in order fills its leaves.
     pub(super) fn split_leaf(
         &mut self,
         number: u32,
-        size: Size,
+        order: Order,
         moved: &mut impl FnMut(&ClusterId, u32),
     ) -> u32 {
         let Some(leaf) = at_mut(&mut self.leaves, number) else { return number };
         let (parent, mut lower) = (leaf.parent, leaf.take());
-        lower.sort_by_cached_key(|(_, slot)| Size::of(&slot.row));
-        let at_end = lower.last().is_none_or(|(_, last)| Size::of(&last.row) <= size);
+        lower.sort_by_cached_key(|(_, slot)| Order::of(&slot.row));
+        let at_end = lower.last().is_none_or(|(_, last)| Order::of(&last.row) <= order);
         let upper = lower.split_off(if at_end { lower.len() } else { FAN / 2 });
-        let from = upper.first().map_or(size, |(_, slot)| Size::of(&slot.row));
+        let from = upper.first().map_or(order, |(_, slot)| Order::of(&slot.row));
         *leaf = Leaf::new(lower);
         leaf.parent = parent;
         let new = self.add_leaf(Leaf::default());
@@ -80,7 +80,7 @@ impl Tree {
         self.add_child(parent, number, Child { number: new, from, summary: Summary::EMPTY });
         self.summarise(new);
         self.summarise(number);
-        if size < from { number } else { new }
+        if order < from { number } else { new }
     }
 
     /// Puts a new child after an old one.
@@ -113,7 +113,7 @@ impl Tree {
         let child = Child { number: new, from, summary };
         if grandparent == NONE {
             let old = self.node(number).map_or(Summary::EMPTY, |node| sum(&node.children));
-            let first = Child { number, from: Size::default(), summary: old };
+            let first = Child { number, from: Order::default(), summary: old };
             let children = vec![first, child];
             let root = self.add_node(Node { parent: NONE, above_leaves: false, children });
             self.adopt(false, number, root);

@@ -1,13 +1,13 @@
-//! Leaves in the order of size, under nodes that summarise them.
+//! Leaves in the order of size and load, under nodes that summarise them.
 //!
 //! A B-tree in which nobody searches by key: [`super::Index`] knows the leaf of every provider. The
-//! order serves only to keep providers of like size together, so it may be kept loosely: a node
-//! goes when it is empty, and a leaf that is nearly so is given up and its few rows find new places.
-//! The places of the vacant ones are used again.
+//! order serves only to keep like providers together, so it may be kept loosely: a node goes when
+//! it is empty, and a leaf that is nearly so is given up and its few rows find new places. The
+//! places of the vacant ones are used again.
 
 use alloc::vec::Vec;
 
-use super::leaf::{FAN, Leaf, Size, Slot};
+use super::leaf::{FAN, Leaf, Order, Slot};
 use super::summary::Summary;
 use super::{Row, at, at_mut};
 use crate::id::ClusterId;
@@ -22,7 +22,7 @@ const FEW: usize = FAN / 4;
 pub(super) struct Child {
     pub(super) number: u32,
     /// Where it begins; the first child of a node begins before everything.
-    pub(super) from: Size,
+    pub(super) from: Order,
     pub(super) summary: Summary,
 }
 
@@ -80,8 +80,8 @@ impl Tree {
         let leaf = at_mut(&mut self.leaves, number);
         let found = leaf.and_then(|leaf| leaf.position(rank).map(|place| (leaf, place)));
         let Some((leaf, place)) = found else { return Some(row) };
-        let old = leaf.slots().get(place).map(|slot| Size::of(&slot.row));
-        if old != Some(Size::of(&row)) {
+        let old = leaf.order(place);
+        if old != Some(Order::of(&row)) {
             return Some(row);
         }
         leaf.replace(place, row);
@@ -89,17 +89,17 @@ impl Tree {
         None
     }
 
-    /// Adds a provider where its size belongs.
+    /// Adds a provider where its size and load belong.
     pub(super) fn insert(
         &mut self,
         rank: u64,
         slot: Slot,
         moved: &mut impl FnMut(&ClusterId, u32),
     ) {
-        let size = Size::of(&slot.row);
-        let mut number = self.leaf_for(size);
+        let order = Order::of(&slot.row);
+        let mut number = self.leaf_for(order);
         if self.leaf(number).is_some_and(|leaf| leaf.slots().len() >= FAN) {
-            number = self.split_leaf(number, size, moved);
+            number = self.split_leaf(number, order, moved);
         }
         moved(&slot.cluster, number);
         if let Some(leaf) = at_mut(&mut self.leaves, number) {
