@@ -255,24 +255,23 @@ fn a_full_queue_is_an_answer_and_not_a_wait() {
     let gate = log.clone();
     let engine = engine::start(Arc::new(log), loaded, policy(), &options).unwrap();
     let handle = engine.handle();
-    // With the disk stuck, batches fill up first and then the queue.
-    let big =
-        Ask { resources: Resources::new(1, 1), wait: Some(Span::from_secs(60)), ..Ask::default() };
-    let mut tickets = Vec::new();
-    let overloaded = (0..5_000_000).any(|key| {
-        let key = format!("{key:0>128}").parse().unwrap();
-        let command = Command::Reserve { requester: cluster("c0"), key, ask: big.clone() };
-        match handle.submit(command) {
-            Ok(ticket) => tickets.push(ticket),
-            Err(failure) => {
-                assert_eq!(failure, Failure::Overloaded);
-                return true;
-            }
-        }
-        false
-    });
-    assert!(overloaded);
+    advertise(&handle, "c1", 100);
+    let first = handle.submit(request("c0", "first", 1)).unwrap();
+    until("the first request reaching the disk", || gate.reached.load(Ordering::SeqCst) == 1);
+    // The engine goes on planning behind a stuck disk, but only for as many as it has places.
+    let tickets: Vec<_> = (0..100)
+        .map(|key| handle.submit(request("c0", &format!("k{key}"), 1)))
+        .inspect(|_| thread::sleep(Duration::from_millis(1)))
+        .collect();
+    let (taken, refused): (Vec<_>, Vec<_>) = tickets.into_iter().partition(Result::is_ok);
+    assert_eq!((taken.len(), refused.len()), (7, 93));
+    assert!(refused.into_iter().all(|r| r.err() == Some(Failure::Overloaded)));
     gate.set(true);
+    assert!(granted(&first.wait()));
+    for ticket in taken.into_iter().flatten() {
+        assert!(granted(&ticket.wait()));
+    }
+    assert!(granted(&ask(&handle, request("c0", "later", 1))));
     engine.stop().unwrap();
 }
 

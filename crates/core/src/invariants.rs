@@ -9,6 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::{format, string::String, vec::Vec};
 use core::fmt::Debug;
 
+use crate::advertisement::Advertisement;
 use crate::books::Books;
 use crate::event::{Basis, Event, Subject};
 use crate::id::ClusterId;
@@ -182,6 +183,7 @@ fn judge_taking(
     let held = ledger.account(provider).map_or(&none, |account| &account.lent);
     let age = at.time.since(basis.received_at);
     let standing = ledger.standing(provider);
+    let account = ledger.account(provider);
     let rules = [
         ("takes-more-than-free", more.fits_in(&basis.room(held))),
         ("covers-more-than-held", basis.covered.fits_in(held)),
@@ -190,6 +192,10 @@ fn judge_taking(
         ("provider-lost", standing.is_none_or(|standing| standing.lost.is_none())),
         ("provider-must-report", !ledger.awaits_report(provider)),
         ("provider-revoked", !ledger.revoked().contains_key(&Subject::Cluster(provider.clone()))),
+        (
+            "more-grants-than-can-be-reported",
+            account.is_none_or(|a| a.lending.len() < Advertisement::GRANTS_MAX),
+        ),
         ("sum-overflows", held.checked_add(more).is_ok()),
         // Of what is not taken now, more may be lent than a later cap allows.
         ("above-cap", standing.is_none_or(|s| s.cap.room(more, held) == *more)),

@@ -72,15 +72,16 @@ impl Entry {
 
     /// The interval after another gap: it follows a longer gap at once and a shorter one slowly,
     /// because an agent also publishes early when something changed. A gap in which the cluster
-    /// became Suspect was an outage and says nothing about its habits.
+    /// became Suspect may have been an outage, so it counts with at most twice what was known: an
+    /// agent that was slowed down is understood after a few, and one that failed is soon forgiven.
     fn interval_after(&self, now: Time, silence: &Silence) -> Option<Span> {
         let gap = now.since(self.received_at);
-        if !self.heard || gap >= self.suspect_after(silence) {
+        if !self.heard || gap >= silence.stale_after {
             return self.interval;
         }
-        let Some(old) = self.interval else {
-            return Some(gap);
-        };
+        let Some(old) = self.interval else { return Some(gap) };
+        let twice = Span::from_millis(old.as_millis().saturating_mul(2));
+        let gap = if gap < self.suspect_after(silence) { gap } else { gap.min(twice) };
         let mean = old.as_millis().saturating_mul(3).saturating_add(gap.as_millis()) / 4;
         Some(gap.max(Span::from_millis(mean)))
     }
@@ -129,5 +130,57 @@ impl Market {
 
     pub(crate) fn remove(&mut self, cluster: &ClusterId) -> Option<Entry> {
         self.entries.remove(cluster)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::Resources;
+
+    fn after(gaps_s: &[u64]) -> (Market, ClusterId, Time) {
+        let (mut market, mut now) = (Market::default(), Time::from_millis(0));
+        let cluster: ClusterId = "c1".parse().unwrap();
+        for gap in [0].iter().chain(gaps_s) {
+            now = now.checked_add(Span::from_secs(*gap)).unwrap();
+            let none = Resources::default();
+            let word = Advertisement::plain(cluster.clone(), none.clone(), none);
+            market.hear(word, now, &Silence::default());
+        }
+        (market, cluster, now)
+    }
+
+    fn suspect_after(gaps_s: &[u64]) -> u64 {
+        let (market, cluster, _) = after(gaps_s);
+        market.entry(&cluster).unwrap().suspect_after(&Silence::default()).as_millis() / 1000
+    }
+
+    #[test]
+    fn a_cluster_is_suspect_after_three_of_its_own_intervals_but_at_least_90_seconds() {
+        assert_eq!(suspect_after(&[]), 90);
+        assert_eq!(suspect_after(&[30, 30, 30]), 90);
+        assert_eq!(suspect_after(&[120]), 360);
+    }
+
+    #[test]
+    fn an_agent_that_was_slowed_down_is_understood_and_an_outage_is_forgiven() {
+        assert_eq!(suspect_after(&[30, 30, 120, 120, 120]), 360);
+        assert!(suspect_after(&[30, 30, 500]) <= 180);
+        let calm = [30; 20];
+        assert_eq!(suspect_after(&[&[30, 500][..], &calm[..]].concat()), 90);
+        assert_eq!(suspect_after(&[30, 30, 3600]), 90);
+    }
+
+    #[test]
+    fn what_was_only_remembered_is_suspect_until_it_is_heard() {
+        let (market, cluster, now) = after(&[30]);
+        let entry = market.entry(&cluster).unwrap().clone();
+        assert_eq!(entry.freshness(&Silence::default(), now), Freshness::Active);
+        let mut restarted = Market::default();
+        restarted.remember(entry);
+        let entry = restarted.entry(&cluster).unwrap();
+        assert_eq!(entry.freshness(&Silence::default(), now), Freshness::Suspect);
+        let later = now.checked_add(Span::from_secs(600)).unwrap();
+        assert_eq!(entry.freshness(&Silence::default(), later), Freshness::Stale);
     }
 }

@@ -197,7 +197,7 @@ impl Bytes<'_> {
             5 => Command::Activate { by: self.cluster(), id },
             6 => Command::Acknowledge { by: self.cluster(), id, generation: self.generation() },
             7 => Command::Fill { after: None, floor: None },
-            8 => Command::Sweep,
+            8 => Command::Sweep { expire: true },
             _ => Command::Operate {
                 operator: String::new(),
                 why: String::new(),

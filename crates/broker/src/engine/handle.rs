@@ -1,5 +1,6 @@
 //! The way in to a running engine: cheap to clone, never waits.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
 
@@ -12,8 +13,40 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Commit, Failure, Look, Submitted, Work};
 
-/// How a caller is told.
-pub(super) type Teller = oneshot::Sender<Answer>;
+/// How a caller is told; holds a place in the engine until then.
+pub(super) struct Teller {
+    sender: oneshot::Sender<Answer>,
+    place: Place,
+}
+
+impl Teller {
+    pub(super) fn tell(self, answer: Answer) {
+        // A caller that gave up loses nothing: its key finds the answer.
+        drop(self.sender.send(answer));
+        drop(self.place);
+    }
+}
+
+/// One of the places for work that was taken in and is not answered yet: queued, planned, or on its
+/// way to the disk. They are counted because a slow disk makes work pile up behind the queue.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(taken: &Arc<AtomicUsize>, most: usize) -> Result<Self, Failure> {
+        let place = Self(Arc::clone(taken));
+        if taken.fetch_add(1, Ordering::SeqCst) < most {
+            Ok(place)
+        } else {
+            Err(Failure::Overloaded)
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 pub(super) enum Message {
     Work(Submitted<Teller>),
@@ -28,6 +61,8 @@ pub(super) enum Message {
 #[derive(Clone)]
 pub struct Handle {
     inbox: SyncSender<Message>,
+    taken: Arc<AtomicUsize>,
+    most: usize,
 }
 
 /// An answer that will come.
@@ -47,8 +82,9 @@ impl Ticket {
 }
 
 impl Handle {
-    pub(super) fn new(inbox: SyncSender<Message>) -> Self {
-        Self { inbox }
+    /// For at most `most` callers at a time.
+    pub(super) fn new(inbox: SyncSender<Message>, most: usize) -> Self {
+        Self { inbox, taken: Arc::default(), most }
     }
 
     /// Asks the engine to finish what it took in and to end.
@@ -59,9 +95,7 @@ impl Handle {
 
     /// Hands a command in.
     pub fn submit(&self, command: Command) -> Result<Ticket, Failure> {
-        let (teller, ticket) = oneshot::channel();
-        self.send(Message::Work(Submitted { work: Work::Command(command), ticket: teller }))?;
-        Ok(Ticket(ticket))
+        self.work(Work::Command(command)).map(Ticket)
     }
 
     /// Shows committed state to `look`, which says what to keep of it.
@@ -82,14 +116,21 @@ impl Handle {
                 }
             })
         });
-        let (ticket, _) = oneshot::channel();
-        self.send(Message::Work(Submitted { work: Work::Look(look), ticket }))?;
+        // Only the look itself tells anything.
+        drop(self.work(Work::Look(look))?);
         Ok(answer)
     }
 
     /// Replaces the policy.
     pub fn set_policy(&self, policy: Arc<Policy>) -> Result<(), Failure> {
         self.send(Message::Policy(policy))
+    }
+
+    fn work(&self, work: Work) -> Result<oneshot::Receiver<Answer>, Failure> {
+        let place = Place::take(&self.taken, self.most)?;
+        let (sender, answer) = oneshot::channel();
+        self.send(Message::Work(Submitted { work, ticket: Teller { sender, place } }))?;
+        Ok(answer)
     }
 
     fn send(&self, message: Message) -> Result<(), Failure> {

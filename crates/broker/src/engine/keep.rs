@@ -2,7 +2,8 @@
 //! history that is old and covered.
 //!
 //! It reads the log like any other reader, so planning and writing never stop for it. A snapshot
-//! that fails costs a longer start next time and nothing else, so it is tried again later.
+//! that cannot be made costs a longer start next time, and is tried again later; one that cannot be
+//! written is a disk that fails, which ends the log's right to acknowledge, as any failed write does.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;

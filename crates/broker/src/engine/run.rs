@@ -12,9 +12,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sublet_core::books::Books;
-use sublet_core::plan::{Action, Command};
+use sublet_core::event::Event;
 use sublet_core::policy::Policy;
-use sublet_core::time::Time;
+use sublet_core::time::{Span, Time};
 use sublet_log::snapshot::Loaded;
 use sublet_log::{Log, Record, Writer};
 
@@ -23,18 +23,20 @@ use super::handle::{Message, Teller};
 use super::keep::{Keeping, keep};
 use super::step::Contradiction;
 use super::write::{RETRIES_MAX, write};
-use super::{Answer, Batch, Commit, Committer, Engine, Handle, Submitted, Work};
+use super::{Answer, Batch, Commit, Committer, Engine, Failure, Handle, Submitted};
 use crate::clock::{Clock, Machine};
 
 /// How often time is looked at when nothing else happens: expiry is due within a second.
 const SWEEP_EVERY: Duration = Duration::from_millis(200);
+/// Room in the queue for what is not work: policies, what became of batches, the end.
+const CONTROL_MAX: usize = 16;
 /// The most messages between two looks at the clock and the disk.
 const DRAIN_MAX: usize = 4096;
 
 /// How an engine is run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The most work that waits to be planned.
+    /// The most work that was taken in and is not answered yet.
     pub queue_max: usize,
     /// Random for each process.
     pub writer: Writer,
@@ -130,7 +132,7 @@ pub fn start(
     options: &Options,
 ) -> Result<Running, Error> {
     let committer = Committer::new(options.writer, loaded.head);
-    let (inbox, messages) = sync_channel(options.queue_max);
+    let (inbox, messages) = sync_channel(options.queue_max.saturating_add(CONTROL_MAX));
     // One batch is on its way at a time, so neither side ever waits to hand over.
     let (batches, to_write) = sync_channel(1);
     let (keep_going, stop) = sync_channel(0);
@@ -143,7 +145,7 @@ pub fn start(
     let keeping = spawn("sublet-keep", move || keep(log.as_ref(), keeping, &stop))?;
     let planning = spawn("sublet-plan", move || planner.run(&messages))?;
     let threads = Threads { planning, writing, keeping, keep_going };
-    Ok(Running { handle: Handle::new(inbox), threads: Some(threads) })
+    Ok(Running { handle: Handle::new(inbox, options.queue_max), threads: Some(threads) })
 }
 
 fn spawn<R: Send + 'static>(
@@ -162,6 +164,10 @@ struct Planner {
     batches: SyncSender<Batch>,
     /// A batch is on its way, and its fate will be told.
     writing: bool,
+    /// An operator's word on the clock is in it.
+    confirming: bool,
+    /// Nothing expires for so long after a start, and after the clock was confirmed.
+    grace: Span,
     /// What others wrote while one was on its way: it will come back as overtaken.
     followed: Vec<Record>,
     stopping: bool,
@@ -170,19 +176,32 @@ struct Planner {
 impl Planner {
     fn new(loaded: Loaded, policy: Arc<Policy>, shared: bool, batches: SyncSender<Batch>) -> Self {
         let machine = Machine::new();
-        let clock = Clock::start(loaded.head.time, machine.read());
-        let grace_over = clock.now(machine.read()).checked_add(policy.recovery_grace);
-        Self {
+        // Where nothing can expire, a clock that is far ahead can do no harm.
+        let anything_due = loaded.ledger.next_deadline().is_some();
+        let logged = if anything_due { loaded.head.time } else { Time::default() };
+        let mut clock = Clock::start(logged, machine.read());
+        clock.saw(loaded.head.time, machine.read());
+        let grace = policy.recovery_grace;
+        let mut planner = Self {
             engine: Engine::new(Books::new(loaded.ledger), policy).shared(shared),
             clock,
             machine,
-            grace_over: grace_over.unwrap_or_default(),
+            grace_over: Time::default(),
             swept_at: Duration::ZERO,
             batches,
             writing: false,
+            confirming: false,
+            grace,
             followed: vec![],
             stopping: false,
-        }
+        };
+        planner.grace_over = planner.grace_from_now();
+        planner
+    }
+
+    fn grace_from_now(&self) -> Time {
+        let now = self.now();
+        now.checked_add(self.grace).unwrap_or(now)
     }
 
     fn run(mut self, messages: &Receiver<Message>) -> Result<(), Error> {
@@ -202,11 +221,7 @@ impl Planner {
             for message in messages.try_iter().take(DRAIN_MAX) {
                 self.take(message, &mut work)?;
             }
-            let confirms_clock = work.iter().any(confirms_clock);
             self.engine.step(work, self.now())?;
-            if confirms_clock {
-                self.clock.confirm(self.machine.read());
-            }
             self.sweep_if_due()?;
             self.write_if_idle()?;
             if self.stopping && self.engine.is_done() {
@@ -221,6 +236,9 @@ impl Planner {
 
     fn take(&mut self, message: Message, work: &mut Vec<Submitted<Teller>>) -> Result<(), Error> {
         match message {
+            Message::Work(submitted) if self.stopping => {
+                submitted.ticket.tell(Err(Failure::Unavailable));
+            }
             Message::Work(submitted) => work.push(submitted),
             Message::Policy(policy) => self.engine.set_policy(policy),
             Message::Stop => self.stopping = true,
@@ -238,6 +256,10 @@ impl Planner {
     fn written(&mut self, commit: Commit) -> Result<(), Error> {
         match commit {
             Commit::Done { then } => {
+                if std::mem::take(&mut self.confirming) {
+                    self.clock.confirm(self.machine.read());
+                    self.grace_over = self.grace_from_now();
+                }
                 tell(self.engine.committed());
                 if !then.is_empty() {
                     self.overtaken(&then)?;
@@ -266,9 +288,11 @@ impl Planner {
         let reading = self.machine.read();
         let now = self.clock.now(reading);
         let early = reading.monotonic.saturating_sub(self.swept_at) < SWEEP_EVERY;
-        if !early && !self.clock.is_suspended() && now >= self.grace_over {
+        if !early {
             self.swept_at = reading.monotonic;
-            self.engine.sweep(now)?;
+            // What operators asked for goes on while nothing expires.
+            let expire = !self.clock.is_suspended() && now >= self.grace_over;
+            self.engine.sweep(now, expire)?;
         }
         Ok(())
     }
@@ -278,19 +302,19 @@ impl Planner {
         tell(answers);
         let Some(batch) = batch else { return Ok(()) };
         self.writing = true;
+        self.confirming = confirms_clock(&batch);
         // The writing thread only goes before us when it panics.
         self.batches.send(batch).map_err(|_| Error::Panicked)
     }
 }
 
-fn confirms_clock(submitted: &Submitted<Teller>) -> bool {
-    let Work::Command(Command::Operate { action, .. }) = &submitted.work else { return false };
-    *action == Action::ConfirmClock
+/// A wall clock that was confirmed is believed when that is durable.
+fn confirms_clock(batch: &Batch) -> bool {
+    batch.body.events().iter().any(|event| matches!(event, Event::ClockConfirmed { .. }))
 }
 
 fn tell(answers: Vec<(Teller, Answer)>) {
     for (teller, answer) in answers {
-        // A caller that gave up loses nothing: its key finds the answer.
-        drop(teller.send(answer));
+        teller.tell(answer);
     }
 }

@@ -1,6 +1,6 @@
 //! Which clusters may take a request, and what stands against those that may not.
 //!
-//! [`Question::stands`] is the single truth: the pick, the explanation, the list of candidates and
+//! `Question::stands` is the single truth: the pick, the explanation, the list of candidates and
 //! the index's idea of an open provider all come from it. The order of [`Filter`] is the order in
 //! which reasons are told: first what cannot be helped, then what somebody decided, then what is
 //! short. `Suspect` comes last on purpose: a cluster that is refused for it alone would have taken
@@ -11,6 +11,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Constraint, Strategy, index::Row};
+use crate::advertisement::Advertisement;
 use crate::books::Books;
 use crate::event::Subject;
 use crate::id::ClusterId;
@@ -41,6 +42,8 @@ pub enum Filter {
     AwaitingReport,
     /// Its certificates are not believed.
     Revoked,
+    /// It lends to as many as it can report on: with one more, its word would be refused.
+    Crowded,
     /// Policy does not let this requester borrow from it.
     Policy,
     /// The two cannot be joined in the same way.
@@ -57,7 +60,7 @@ pub enum Filter {
 
 impl Filter {
     /// All of them, in order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Itself,
         Self::Unknown,
         Self::Target,
@@ -66,6 +69,7 @@ impl Filter {
         Self::Lost,
         Self::AwaitingReport,
         Self::Revoked,
+        Self::Crowded,
         Self::Policy,
         Self::Backend,
         Self::Labels,
@@ -76,8 +80,14 @@ impl Filter {
 
     /// Those that depend neither on the requester nor on the time: while one of them stands, the
     /// index passes the cluster over.
-    pub const CLOSING: [Self; 5] =
-        [Self::NotLending, Self::Cordoned, Self::Lost, Self::AwaitingReport, Self::Revoked];
+    pub const CLOSING: [Self; 6] = [
+        Self::NotLending,
+        Self::Cordoned,
+        Self::Lost,
+        Self::AwaitingReport,
+        Self::Revoked,
+        Self::Crowded,
+    ];
 
     /// Does one of [`Filter::CLOSING`] stand against the cluster of `entry`?
     pub(crate) fn closes(self, books: &Books, entry: &Entry, standing: Option<&Standing>) -> bool {
@@ -87,6 +97,10 @@ impl Filter {
             Self::Lost => standing.is_some_and(|standing| standing.lost.is_some()),
             Self::AwaitingReport => books.ledger().awaits_report(&entry.advertisement.cluster),
             Self::Revoked => is_revoked(books, &entry.advertisement.cluster),
+            Self::Crowded => {
+                let account = books.ledger().account(&entry.advertisement.cluster);
+                account.is_some_and(|account| account.lending.len() >= Advertisement::GRANTS_MAX)
+            }
             _ => false,
         }
     }
@@ -102,6 +116,7 @@ impl Filter {
             Self::Lost => "lost",
             Self::AwaitingReport => "not reported since the restore",
             Self::Revoked => "revoked",
+            Self::Crowded => "with as many grants as can be reported",
             Self::Policy => "not allowed by policy",
             Self::Backend => "without a common peering backend",
             Self::Labels => "without the labels asked for",
@@ -198,7 +213,8 @@ impl<'a> Question<'a> {
             | Filter::Cordoned
             | Filter::Lost
             | Filter::AwaitingReport
-            | Filter::Revoked => filter.closes(self.books, known.entry, known.standing),
+            | Filter::Revoked
+            | Filter::Crowded => filter.closes(self.books, known.entry, known.standing),
             Filter::Policy => !self.policy.allows(self.requester, known.cluster),
             Filter::Backend => {
                 let (ours, theirs) = (&self.ask.backends, &advertisement.capabilities.backends);

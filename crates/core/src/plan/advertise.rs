@@ -20,6 +20,9 @@ use crate::resources::Resources;
 /// told anew with a generation so far ahead that neither side takes it for one that it has seen.
 const GENERATION_LEAP: u32 = 1000;
 
+/// A report may name every extended resource there can be, so few of them fill a record.
+const ADOPTED_MAX: usize = 32;
+
 impl Scene<'_> {
     pub(super) fn advertise(&self, advertisement: &Advertisement) -> Plan {
         let cluster = &advertisement.cluster;
@@ -55,7 +58,7 @@ impl Scene<'_> {
             if !sums.add(ledger, report) {
                 continue;
             }
-            if events.len() >= EVENTS_MAX / 2 {
+            if events.len() >= ADOPTED_MAX {
                 // The rest follows with the next advertisement; until then it lends nothing.
                 return;
             }

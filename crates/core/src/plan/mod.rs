@@ -116,8 +116,11 @@ pub enum Command {
         /// Only those of at least this priority.
         floor: Option<i32>,
     },
-    /// Do what time has made due.
-    Sweep,
+    /// Do what operators asked for bit by bit and, with `expire`, what time has made due.
+    Sweep {
+        /// False while the clock is in doubt or holders may still be coming back.
+        expire: bool,
+    },
 }
 
 /// Which reservation.
@@ -286,6 +289,7 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// The reservation, if `by` may see it.
     fn visible(&self, by: &Actor, id: ReservationId) -> Result<&'a Reservation, Refusal> {
+        operate::check_name(by)?;
         let reservation = self.books.ledger().reservation(id).ok_or(Refusal::NotFound)?;
         let sees = match by {
             Actor::Cluster(cluster) => reservation.sides().any(|side| side == cluster),
@@ -326,6 +330,6 @@ pub fn plan(books: &Books, command: &Command, policy: &Policy, at: Stamp) -> Res
         Command::Fail { by, id } => scene.fail(by, *id),
         Command::Operate { operator, why, action } => operate::operate(operator, why, action),
         Command::Fill { after, floor } => Ok(scene.fill(*after, *floor)),
-        Command::Sweep => Ok(scene.sweep()),
+        Command::Sweep { expire } => Ok(scene.sweep(*expire)),
     }
 }

@@ -7,13 +7,25 @@ use crate::event::{Event, Note};
 use crate::reservation::Actor;
 
 /// Long enough for a sentence and a ticket number; the log keeps it for ever.
-const TEXT_MAX: usize = 512;
+const WHY_MAX: usize = 512;
+/// Long enough for any name in a certificate; every event of a sweep may carry it.
+const NAME_MAX: usize = 128;
+
+/// Refuses a name that would make records too long.
+pub(super) fn check_name(by: &Actor) -> Result<(), Refusal> {
+    match by {
+        Actor::Operator(name) if name.len() > NAME_MAX => Err(Refusal::TextTooLong(NAME_MAX)),
+        _ => Ok(()),
+    }
+}
 
 pub(super) fn operate(operator: &str, why: &str, action: &Action) -> Result<Plan, Refusal> {
-    if operator.len() > TEXT_MAX || why.len() > TEXT_MAX {
-        return Err(Refusal::TextTooLong(TEXT_MAX));
+    let by = Actor::Operator(String::from(operator));
+    check_name(&by)?;
+    if why.len() > WHY_MAX {
+        return Err(Refusal::TextTooLong(WHY_MAX));
     }
-    let note = Note { by: Actor::Operator(String::from(operator)), why: String::from(why) };
+    let note = Note { by, why: String::from(why) };
     let event = match action.clone() {
         Action::Cordon { cluster, drain } => Event::Cordoned { cluster, drain, note },
         Action::Uncordon(cluster) => Event::Uncordoned { cluster, note },

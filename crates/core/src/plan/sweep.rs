@@ -10,27 +10,32 @@ use crate::reservation::{Actor, Confirmation, Reason, Reservation, State};
 use crate::time::Time;
 
 impl Scene<'_> {
-    pub(super) fn sweep(&self) -> Plan {
+    pub(super) fn sweep(&self, expire: bool) -> Plan {
         let mut events = Vec::new();
         // One more than fits is looked for, to know whether there is more.
         let mut take = |found: &mut dyn Iterator<Item = Event>| {
             events.extend(found.take((EVENTS_MAX + 1).saturating_sub(events.len())));
         };
         let ledger = self.books.ledger();
-        take(&mut ledger.due(self.at.time).filter_map(|reservation| self.due(reservation)));
-        take(&mut self.silent());
+        if expire {
+            take(&mut ledger.due(self.at.time).filter_map(|reservation| self.due(reservation)));
+            take(&mut self.silent());
+        }
+        // What is due has its event already.
+        let over = |r: &&Reservation| expire && r.deadline().is_some_and(|t| t <= self.at.time);
+        let lent_by = |cluster| self.lent_by(cluster).filter(move |r| !over(r));
         for (cluster, standing) in ledger.standings() {
             if standing.lost.is_some() {
-                take(&mut self.lent_by(cluster).filter_map(lost));
+                take(&mut lent_by(cluster).filter_map(lost));
             } else if standing.draining {
-                take(&mut self.lent_by(cluster).filter_map(|reservation| {
+                take(&mut lent_by(cluster).filter_map(|reservation| {
                     self.end(reservation, Reason::Drained, Actor::Broker)
                 }));
             }
         }
         let mut more = events.len() > EVENTS_MAX;
         events.truncate(EVENTS_MAX);
-        match self.forget() {
+        match self.forget().filter(|_| expire) {
             Some((forgotten, rest)) if events.len() < EVENTS_MAX => {
                 events.push(forgotten);
                 more |= rest;
@@ -70,12 +75,10 @@ impl Scene<'_> {
         })
     }
 
-    /// What a provider lends, without what is due: that has its event already.
     fn lent_by(&self, cluster: &ClusterId) -> impl Iterator<Item = &Reservation> {
         let ledger = self.books.ledger();
         let lending = ledger.account(cluster).map(|account| &account.lending);
-        let lent = lending.into_iter().flatten().filter_map(|id| ledger.reservation(*id));
-        lent.filter(|reservation| reservation.deadline().is_none_or(|time| time > self.at.time))
+        lending.into_iter().flatten().filter_map(|id| ledger.reservation(*id))
     }
 
     /// What may be forgotten, and whether there is more of it than one event should hold.

@@ -63,7 +63,7 @@ pub enum AskError {
     /// More or longer texts than are compared.
     #[error(
         "a constraint names one label of at most {label} characters and at most {values} values of \
-         at most {value}: shorten it",
+         at most {value}, of letters, digits and '-_./': correct it",
         label = Ask::LABEL_MAX, values = Ask::VALUES_MAX, value = Ask::VALUE_MAX
     )]
     Constraint,
@@ -105,9 +105,13 @@ fn is_short(constraint: &Constraint) -> bool {
         Match::In(values) | Match::NotIn(values) => values.as_slice(),
         Match::Exists | Match::Absent => &[],
     };
+    // Kubernetes has no other characters in labels, and none of these grows when it is written.
+    let plain =
+        |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b));
     constraint.label.len() <= Ask::LABEL_MAX
+        && plain(&constraint.label)
         && values.len() <= Ask::VALUES_MAX
-        && values.iter().all(|value| value.len() <= Ask::VALUE_MAX)
+        && values.iter().all(|value| value.len() <= Ask::VALUE_MAX && plain(value))
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -19,7 +19,7 @@ fn one_held() -> (World, ReservationId) {
 
 /// What the model says to an event that the core would not have planned.
 fn objections(world: &mut World, event: Event) -> String {
-    objections_to(world, &Command::Sweep, vec![event])
+    objections_to(world, &Command::Sweep { expire: true }, vec![event])
 }
 
 fn objections_to(world: &mut World, command: &Command, events: Vec<Event>) -> String {

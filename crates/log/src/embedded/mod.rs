@@ -21,8 +21,8 @@
 //! only after a power loss, a damaged end of the journal cannot be told from one that was never
 //! written. Everything before it is still guarded by the chain of checksums.
 //!
-//! **Opening writes nothing** until everything was verified. A store that is refused is left as it
-//! was found, byte for byte, so that it can be looked at, copied and restored.
+//! **Opening writes nothing**, the lock apart, until everything was verified. A store that is
+//! refused is left as it was found, byte for byte, so that it can be looked at, copied and restored.
 
 mod error;
 mod lock;

@@ -207,7 +207,7 @@ impl World {
         let time = process.clock.now(reading);
         if due && (time >= process.grace_over || planted(Bug::NoGrace)) {
             process.swept_ms = now;
-            result = result.and_then(|()| process.engine.sweep(time));
+            result = result.and_then(|()| process.engine.sweep(time, true));
         }
         if let Err(contradiction) = result {
             let (invariant, why) = (named(&contradiction), format!("{contradiction:?}"));

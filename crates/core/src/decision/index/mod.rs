@@ -2,7 +2,7 @@
 //!
 //! Providers of like size and load stand together in leaves of up to sixteen, under a tree of
 //! summaries that say what the best below can be at most: the most room, the greatest share free,
-//! the lowest price, the first name. [`search`] opens the most promising part until a provider
+//! the lowest price, the first name. `search` opens the most promising part until a provider
 //! itself is on top. An update rewrites one leaf and its few ancestors, or two where the load has
 //! changed so much that the provider stands elsewhere now.
 //!

@@ -90,7 +90,7 @@ impl Player {
             self.asked += 1;
             self.refused += u32::from(result.is_err());
         }
-        if let (Command::Sweep, Ok(plan)) = (&command, &result)
+        if let (Command::Sweep { .. }, Ok(plan)) = (&command, &result)
             && plan.reply == (Reply::Swept { more: false })
         {
             let overdue = self.world.books.ledger().due(self.world.now).count();
@@ -192,7 +192,7 @@ impl Player {
                 let first = self.world.books.ledger().waiting(None).next().map(|(place, _)| place);
                 Command::Fill { after: first.filter(|_| *after), floor: *floor }
             }
-            Op::Sweep => Command::Sweep,
+            Op::Sweep => Command::Sweep { expire: true },
             Op::Release { nth, by } => {
                 let (id, by) = self.pick(*nth, *by)?;
                 Command::Release { by, which: Which::Id(id) }

@@ -105,7 +105,7 @@ impl World {
         self.model = self.mark.1.clone();
         self.model.heard = heard;
         self.log.truncate(self.mark.2);
-        self.check(&Command::Sweep);
+        self.check(&Command::Sweep { expire: true });
     }
 
     /// Does a command as the engine does, and checks everything.
@@ -209,15 +209,15 @@ impl World {
             heard.live = false;
         }
         self.next_record();
-        self.check(&Command::Sweep);
+        self.check(&Command::Sweep { expire: true });
     }
 
     fn operator_event(&mut self, event: Event) {
         let at = self.at();
         let plan = Plan { events: vec![event.clone()], reply: Reply::Done };
-        self.model.observe(at, &Command::Sweep, &Ok(plan), &self.policy);
+        self.model.observe(at, &Command::Sweep { expire: true }, &Ok(plan), &self.policy);
         self.take(at, event);
-        self.check(&Command::Sweep);
+        self.check(&Command::Sweep { expire: true });
     }
 }
 
@@ -315,7 +315,7 @@ impl World {
     }
 
     pub(crate) fn sweep(&mut self) -> Plan {
-        self.run(&Command::Sweep).unwrap()
+        self.run(&Command::Sweep { expire: true }).unwrap()
     }
 
     pub(crate) fn fill(&mut self) -> Plan {

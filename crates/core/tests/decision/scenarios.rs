@@ -1,8 +1,6 @@
 //! The Go system's vectors and scenarios, its defects turned round, and what it could not do.
 
-mod fleet;
-
-use fleet::{Fleet, GI, MI, ask, id, note};
+use crate::fleet::{Fleet, GI, MI, ask, id, note};
 use sublet_core::advertisement::{Backend, Cost};
 use sublet_core::decision::filter::{Filter, Question, Verdict, allowance_excess};
 use sublet_core::decision::score::{StatusScore, status_score};

@@ -1,7 +1,5 @@
 //! Books, a policy and a clock, with short words for what the tests of the decision do to them.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 use sublet_core::advertisement::Advertisement;
 use sublet_core::books::Books;
 use sublet_core::decision::{NoPick, Pick, decide};

@@ -1,8 +1,6 @@
 //! What an explanation says is true, bounded, and no more than its reader may know.
 
-mod fleet;
-
-use fleet::{Fleet, GI, ask, id, note};
+use crate::fleet::{Fleet, GI, ask, id, note};
 use sublet_core::advertisement::{Advertisement, Cost};
 use sublet_core::decision::explain::{self, Explanation, Granted, Judgement, Refused};
 use sublet_core::decision::filter::Filter;
