@@ -54,7 +54,12 @@ fn advertise(handle: &Handle, name: &str, cores: u64) {
 
 fn request(requester: &str, key: &str, cores: u64) -> Command {
     let ask = Ask { resources: Resources::new(cores * 1000, GIB), ..Ask::default() };
-    Command::Reserve { requester: cluster(requester), key: key.parse().unwrap(), ask }
+    Command::Reserve {
+        requester: cluster(requester),
+        key: key.parse().unwrap(),
+        ask,
+        explain: false,
+    }
 }
 
 fn granted(answer: &Answer) -> bool {
@@ -286,7 +291,7 @@ fn expiry_comes_by_itself_and_capacity_returns_when_the_provider_confirms() {
         ..Ask::default()
     };
     let key = "brief".parse().unwrap();
-    let reserve = Command::Reserve { requester: cluster("c0"), key, ask: brief };
+    let reserve = Command::Reserve { requester: cluster("c0"), key, ask: brief, explain: false };
     let id = ask(&handle, reserve).unwrap().reservation.unwrap().id;
     let phase = |handle: &Handle| {
         let look = handle.look(move |books, _| books.ledger().reservation(id).unwrap().phase());
@@ -320,7 +325,7 @@ fn who_waits_is_granted_when_something_is_given_back() {
         ..Ask::default()
     };
     let key = "second".parse().unwrap();
-    let second = Command::Reserve { requester: cluster("c2"), key, ask: waiting };
+    let second = Command::Reserve { requester: cluster("c2"), key, ask: waiting, explain: false };
     let second = ask(&handle, second).unwrap().reservation.unwrap();
     assert_eq!(second.phase(), Phase::Pending);
     let release = Command::Release { by: Actor::Cluster(cluster("c0")), which: Which::Id(first) };

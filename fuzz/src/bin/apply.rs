@@ -188,9 +188,12 @@ impl Bytes<'_> {
     fn command(&mut self) -> Command {
         let id = self.id();
         match self.below(10) {
-            0 | 1 => {
-                Command::Reserve { requester: self.cluster(), key: self.key(), ask: self.ask() }
-            }
+            0 | 1 => Command::Reserve {
+                requester: self.cluster(),
+                key: self.key(),
+                ask: self.ask(),
+                explain: true,
+            },
             2 => Command::Release { by: self.actor(), which: Which::Id(id) },
             3 => Command::Renew { by: self.actor(), id, duration: self.span() },
             4 => Command::Resize { by: self.actor(), id, resources: self.amounts() },

@@ -154,7 +154,7 @@ pub(crate) fn too_much(kind: Kind, rows: &[Row]) -> Resources {
 /// A requester's command, under a key of the usual length.
 pub(crate) fn reserve(caller: u64, number: u64) -> Command {
     let key: Key = format!("5f1c09a2-7be4-4d1f-{caller:04x}-{number:012x}").parse().expect("a key");
-    Command::Reserve { requester: name(caller), key, ask: ask() }
+    Command::Reserve { requester: name(caller), key, ask: ask(), explain: false }
 }
 
 /// An everyday request: half a core for an hour.

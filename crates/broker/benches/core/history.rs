@@ -28,7 +28,7 @@ pub(crate) fn scratch() -> Result<TempDir> {
 /// What happened when reservation `number` was made.
 pub(crate) fn events(number: u64) -> [Event; 2] {
     let caller = number % CLUSTERS;
-    let Command::Reserve { requester, key, ask } = fleet::reserve(caller, number) else {
+    let Command::Reserve { requester, key, ask, .. } = fleet::reserve(caller, number) else {
         unreachable!("it is a reservation");
     };
     let id = ReservationId::derive(&requester, &key, Revision(number / BATCH));

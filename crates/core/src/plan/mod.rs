@@ -44,6 +44,8 @@ pub enum Command {
         key: Key,
         /// What for.
         ask: Ask,
+        /// Whether a grant comes with its reasons: making them is most of the work of planning one.
+        explain: bool,
     },
     /// What would happen to such a request now?
     DryRun {
@@ -174,7 +176,7 @@ pub enum Reply {
         id: ReservationId,
         /// Whether this command made it.
         created: bool,
-        /// Why it was granted, or why it waits; only where it was decided now.
+        /// Why it was granted, if that was asked, or why it waits; only where it was decided now.
         explanation: Option<Box<Explanation>>,
     },
     /// A request under this key will not be granted any more.
@@ -320,7 +322,9 @@ pub fn plan(books: &Books, command: &Command, policy: &Policy, at: Stamp) -> Res
     let scene = Scene { books, policy, at };
     match command {
         Command::Advertise(advertisement) => Ok(scene.advertise(advertisement)),
-        Command::Reserve { requester, key, ask } => scene.reserve(requester, key, ask),
+        Command::Reserve { requester, key, ask, explain } => {
+            scene.reserve(requester, key, ask, *explain)
+        }
         Command::DryRun { requester, ask } => scene.dry_run(requester, ask),
         Command::Release { by, which } => scene.release(by, which),
         Command::Renew { by, id, duration } => scene.renew(by, *id, *duration),

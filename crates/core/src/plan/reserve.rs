@@ -18,6 +18,7 @@ impl Scene<'_> {
         requester: &ClusterId,
         key: &Key,
         ask: &Ask,
+        explain: bool,
     ) -> Result<Plan, Refusal> {
         let of_anybody =
             || self.books.ledger().reservations(None).find(|r| r.key.as_ref() == Some(key));
@@ -45,15 +46,16 @@ impl Scene<'_> {
             priority: ask.priority.min(self.policy.allowance(requester).priority_max),
             until,
         };
-        let reply = |explanation| Reply::Reservation {
+        let reply = |why: Option<explain::Explanation>| Reply::Reservation {
             id,
             created: true,
-            explanation: Some(Box::new(explanation)),
+            explanation: why.map(Box::new),
         };
         match self.choose(requester, ask) {
             Ok(pick) => {
                 let (books, policy, now) = (self.books, self.policy, self.at.time);
-                let why = explain::granted(books, requester, ask, &pick, policy, now);
+                let why = || explain::granted(books, requester, ask, &pick, policy, now);
+                let why = explain.then(why);
                 let events = vec![asked(now), self.grant(id, ask, pick)];
                 Ok(Plan::new(events, reply(why)))
             }
@@ -61,7 +63,10 @@ impl Scene<'_> {
                 None => Err(self.refuse(no, requester, ask)),
                 Some(wait) => {
                     self.check_queue(wait)?;
-                    Ok(Plan::new([asked(self.after(wait))], reply(self.why_not(requester, ask))))
+                    Ok(Plan::new(
+                        [asked(self.after(wait))],
+                        reply(Some(self.why_not(requester, ask))),
+                    ))
                 }
             },
         }

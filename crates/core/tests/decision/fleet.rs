@@ -87,7 +87,8 @@ impl Fleet {
         ask: &Ask,
     ) -> Result<(ReservationId, Option<ClusterId>), Refusal> {
         let key = format!("key-{}", self.revision).parse().unwrap();
-        let command = Command::Reserve { requester: id(requester), key, ask: ask.clone() };
+        let command =
+            Command::Reserve { requester: id(requester), key, ask: ask.clone(), explain: true };
         let plan = plan(&self.books, &command, &self.policy, self.stamp())?;
         let stamp = self.stamp();
         for event in &plan.events {

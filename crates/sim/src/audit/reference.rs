@@ -34,7 +34,9 @@ impl Auditor {
         call: &Ticket,
         time: Time,
     ) {
-        let Order::Command(Command::Reserve { requester, key, ask }) = &call.order else { return };
+        let Order::Command(Command::Reserve { requester, key, ask, .. }) = &call.order else {
+            return;
+        };
         let current = engine.books().ledger().stamp().revision == self.revision;
         let waiting = self.live.iter().filter_map(|id| self.lives.get(id));
         let quiet = waiting.filter(|life| life.phase == Phase::Pending).count() == 0;

@@ -258,9 +258,12 @@ fn command(request: &mut Request, cluster: &ClusterId) -> Option<Command> {
     let id = request.id;
     Some(match request.stage {
         Stage::Over | Stage::Use => return None,
-        Stage::Ask => {
-            Command::Reserve { requester: cluster.clone(), key, ask: request.ask.clone() }
-        }
+        Stage::Ask => Command::Reserve {
+            requester: cluster.clone(),
+            key,
+            ask: request.ask.clone(),
+            explain: false,
+        },
         Stage::Abandon => Command::Release { by, which: Which::Key(cluster.clone(), key) },
         Stage::Activate => Command::Activate { by: cluster.clone(), id: id? },
         Stage::Fail => Command::Fail { by: cluster.clone(), id: id? },

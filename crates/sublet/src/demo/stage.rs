@@ -56,7 +56,7 @@ impl Wish {
 
     fn command(&self) -> Result<Command> {
         let (requester, key) = (self.requester.parse()?, self.key.parse()?);
-        Ok(Command::Reserve { requester, key, ask: self.ask() })
+        Ok(Command::Reserve { requester, key, ask: self.ask(), explain: true })
     }
 }
 

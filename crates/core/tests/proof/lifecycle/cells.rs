@@ -79,7 +79,7 @@ fn release(world: &mut World, by: Actor, which: Which) -> Answer {
 }
 
 fn reserve(world: &mut World, ask: Ask) -> Answer {
-    one(world, Command::Reserve { requester: cluster("c2"), key: key("a"), ask })
+    one(world, Command::Reserve { requester: cluster("c2"), key: key("a"), ask, explain: false })
 }
 
 fn resize(world: &mut World, by: &str, id: ReservationId, cpu: u64) -> Answer {

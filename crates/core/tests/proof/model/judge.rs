@@ -188,7 +188,7 @@ impl Model {
         let many = result.as_ref().map_or(0, |plan| plan.events.len());
         self.expect(many <= EVENTS_MAX, "I19", || format!("{many} events in one plan"));
         match command {
-            Command::Reserve { requester, key, ask } => {
+            Command::Reserve { requester, key, ask, .. } => {
                 match self.keys.get(&(requester.clone(), key.clone())).cloned() {
                     Some(bound) => self.judge_repeat(&bound, ask, result),
                     None => self.judge_choice(requester, ask, result),

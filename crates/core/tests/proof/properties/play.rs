@@ -175,6 +175,7 @@ impl Player {
     fn command(&mut self, op: &Op) -> Option<Command> {
         Some(match op {
             Op::Reserve { who, key: name, amounts, wait, priority, shape } => Command::Reserve {
+                explain: true,
                 requester: cluster(CLUSTERS[*who]),
                 key: key(&format!("k{name}")),
                 ask: ask(*amounts, *wait, *priority, *shape),

@@ -112,6 +112,7 @@ impl Script {
         let (id, by) = (|| self.id(line), || line.actor("by", line.requester()));
         match line.verb.as_str() {
             "request" => Command::Reserve {
+                explain: true,
                 requester: line.cluster_subject(),
                 key: key(line.option("key").expect("key=…")),
                 ask: ask(line),

@@ -263,7 +263,7 @@ impl World {
         ask: Ask,
     ) -> Result<ReservationId, Refusal> {
         let (requester, key) = (cluster(requester), key(name));
-        let plan = self.run(&Command::Reserve { requester, key, ask })?;
+        let plan = self.run(&Command::Reserve { requester, key, ask, explain: false })?;
         match plan.reply {
             Reply::Reservation { id, .. } => Ok(id),
             other => panic!("{other:?}"),
