@@ -51,7 +51,7 @@ fn planning(table: &mut Table, rounds: Rounds) -> Result<()> {
     table.row(["making a command (the callers' share)".into(), time(command)]);
     let command = fleet::reserve(7, 0);
     let planned = rounds.nanos(|| plan::plan(&books, black_box(&command), &policy, at));
-    table.row(["plan: decide, explain, make the events".into(), time(planned)]);
+    table.row(["plan: decide, make the events".into(), time(planned)]);
     let Plan { events, .. } = plan::plan(&books, &command, &policy, at)?;
     let applied = rounds.nanos(|| -> Result<()> {
         let first = books.apply(at, &events[0])?;
