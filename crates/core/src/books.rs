@@ -124,19 +124,6 @@ impl Books {
         self.overlap_anew(&cluster);
     }
 
-    /// Gives up what is known of clusters that were last heard before `time` and lend nothing.
-    pub fn forget_silent(&mut self, time: Time) {
-        let lends = |id: &ClusterId| self.ledger.account(id).is_some_and(|a| !a.lending.is_empty());
-        let silent = self.market.entries().filter(|(_, entry)| entry.received_at < time);
-        let silent: Vec<_> =
-            silent.filter(|(id, _)| !lends(id)).map(|(id, _)| id.clone()).collect();
-        for cluster in silent {
-            self.market.remove(&cluster);
-            self.overlaps.remove(&cluster);
-            self.index.remove(&cluster);
-        }
-    }
-
     /// What follows for a provider from its reports and the ledger together.
     pub fn overlap(&self, provider: &ClusterId) -> Overlap {
         self.overlaps.get(provider).cloned().unwrap_or_default()

@@ -127,10 +127,6 @@ impl Market {
         let cluster = entry.advertisement.cluster.clone();
         self.entries.entry(cluster).or_insert(Entry { heard: false, ..entry });
     }
-
-    pub(crate) fn remove(&mut self, cluster: &ClusterId) -> Option<Entry> {
-        self.entries.remove(cluster)
-    }
 }
 
 #[cfg(test)]

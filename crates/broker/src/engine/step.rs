@@ -12,7 +12,7 @@ use sublet_core::invariants;
 use sublet_core::ledger::{self, Place, Stamp};
 use sublet_core::plan::{self, Command, Reply};
 use sublet_core::policy::Policy;
-use sublet_core::time::{Span, Time};
+use sublet_core::time::Time;
 use sublet_log::{Body, Record};
 
 use super::work::{Answer, Deliver, Failure, Settled, Submitted, Work};
@@ -20,8 +20,6 @@ use super::work::{Answer, Deliver, Failure, Settled, Submitted, Work};
 /// A batch is closed when it has this many bytes: one more plan of the largest kind still fits the
 /// limit of a record.
 const BATCH_BYTES: usize = Record::BYTES_MAX / 2;
-/// How often silent clusters are looked for: it takes a look at all of them.
-const FORGET_EVERY: Span = Span::from_secs(60);
 
 /// The books and the log contradict each other: a bug, ours or another broker's. Nothing more may
 /// be acknowledged.
@@ -82,7 +80,6 @@ pub struct Engine<T> {
     open: Option<Flight<T>>,
     writing: Option<Flight<T>>,
     untried: Untried,
-    forgot_at: Time,
     /// Others write the same log: also an answer without events waits until it is known that
     /// nobody wrote since it was decided.
     shared: bool,
@@ -92,16 +89,7 @@ impl<T> Engine<T> {
     /// An engine on what the log said, and what is remembered of the market.
     pub fn new(books: Books, policy: Arc<Policy>) -> Self {
         let (backlog, open, writing) = (VecDeque::new(), None, None);
-        Self {
-            books,
-            policy,
-            backlog,
-            open,
-            writing,
-            untried: Untried::All,
-            forgot_at: Time::default(),
-            shared: false,
-        }
+        Self { books, policy, backlog, open, writing, untried: Untried::All, shared: false }
     }
 
     /// The same, on a log that other brokers write too: a batch may be handed out empty, and
@@ -149,7 +137,6 @@ impl<T> Engine<T> {
 
     /// Does what operators asked for and, with `expire`, what time has made due.
     pub fn sweep(&mut self, now: Time, expire: bool) -> Result<(), Contradiction> {
-        self.forget_silent(now);
         let command = Command::Sweep { expire };
         while !self.open_is_full() {
             let plan = plan::plan(&self.books, &command, &self.policy, self.stamp(now));
@@ -160,16 +147,6 @@ impl<T> Engine<T> {
             }
         }
         self.fill(None, now)
-    }
-
-    /// Lets go of clusters that have been silent for as long as keys are kept and lend nothing.
-    fn forget_silent(&mut self, now: Time) {
-        if now.since(self.forgot_at) < FORGET_EVERY {
-            return;
-        }
-        self.forgot_at = now;
-        let before = now.as_millis().saturating_sub(self.policy.key_retention.as_millis());
-        self.books.forget_silent(Time::from_millis(before));
     }
 
     /// Requests wait behind everything that gives capacity back or keeps it alive; among
