@@ -5,11 +5,16 @@ use jiff::Timestamp;
 use sublet_core::time::Time;
 
 /// Now, by the wall.
-pub(crate) fn now() -> Timestamp {
+pub(crate) fn today() -> Timestamp {
     Timestamp::now()
 }
 
-/// The same as broker time is written; 0 before 1970.
-pub(crate) fn broker_time(now: Timestamp) -> Time {
-    Time::from_millis(u64::try_from(now.as_millisecond()).unwrap_or_default())
+/// Now, as broker time is written.
+pub(crate) fn now() -> Time {
+    time(today())
+}
+
+/// A point in time as broker time is written; 0 before 1970.
+pub(crate) fn time(stamp: Timestamp) -> Time {
+    Time::from_millis(u64::try_from(stamp.as_millisecond()).unwrap_or_default())
 }

@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let authority = Authority::open(&args.place.folder()?)?;
     let folder = args.out.clone().unwrap_or_else(|| authority.default_folder(&args.name));
     let wish = args.wish();
-    let entry = authority.issue(&wish, &folder, clock::now())?;
+    let entry = authority.issue(&wish, &folder, clock::today())?;
     let mut out = output::stdout();
     let (place, serial) = (folder.display(), &entry.serial);
     writeln!(out, "issued {} to {place} (serial {serial})", entry.name)?;

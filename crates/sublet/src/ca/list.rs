@@ -1,7 +1,7 @@
 //! `sublet ca list`.
 
 use anyhow::Result;
-use jiff::Timestamp;
+use sublet_core::time::Time;
 
 use super::register::Entry;
 use super::{Authority, Place, Role};
@@ -27,7 +27,7 @@ impl Row for Entry {
         Column::new("EXPIRES IN"),
     ];
 
-    fn cells(&self, now: Timestamp) -> Vec<Cell> {
+    fn cells(&self, now: Time) -> Vec<Cell> {
         let role = match self.role {
             Role::Cluster => "cluster",
             Role::Operator => "operator",
@@ -37,8 +37,8 @@ impl Row for Entry {
             self.name.as_str().into(),
             role.into(),
             self.serial.as_str().into(),
-            age(Some(self.issued), now).into(),
-            left(Some(self.expires), now).into(),
+            age(Some(clock::time(self.issued)), now).into(),
+            left(Some(clock::time(self.expires)), now).into(),
         ]
     }
 

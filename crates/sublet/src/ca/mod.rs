@@ -75,7 +75,7 @@ impl Command {
 
 fn init(args: &InitArgs) -> Result<()> {
     let folder = args.place.folder()?;
-    Authority::init(&folder, &args.name, args.days, clock::now())?;
+    Authority::init(&folder, &args.name, args.days, clock::today())?;
     let mut out = output::stdout();
     writeln!(out, "made a CA in {}; keep ca.key to yourself", folder.display())?;
     writeln!(out, "next: sublet ca issue broker --server")?;

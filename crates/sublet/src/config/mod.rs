@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Subcommand;
-use jiff::Timestamp;
 use serde::Serialize;
+use sublet_core::time::Time;
 
 use crate::clock;
 use crate::environment::Environment;
@@ -83,7 +83,7 @@ impl Row for Listed {
         Column::new("CERTIFICATE"),
     ];
 
-    fn cells(&self, _: Timestamp) -> Vec<Cell> {
+    fn cells(&self, _: Time) -> Vec<Cell> {
         let current = if self.current { "*" } else { "" };
         let certificate = self.context.certificates.display();
         vec![

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let operator = Environment::read().user.unwrap_or_else(|| "sublet restore".into());
     let restorer = Restorer {
         writer: writer()?,
-        now: clock::broker_time(clock::now()),
+        now: clock::now(),
         note: Note { by: Actor::Operator(operator), why: args.why.clone() },
     };
     let head = restore(BufReader::new(file), &args.dir, restorer)?;

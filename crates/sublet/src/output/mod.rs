@@ -10,11 +10,11 @@ use std::io::{StdoutLock, Write};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use jiff::Timestamp;
 use serde::Serialize;
+use sublet_core::time::Time;
 
 pub(crate) use table::{Cell, Column};
-pub(crate) use words::{age, amounts, left, paint};
+pub(crate) use words::{age, left, paint};
 
 /// Standard output without what it cannot show.
 pub(crate) type Stdout = anstream::AutoStream<StdoutLock<'static>>;
@@ -43,7 +43,7 @@ pub(crate) trait Row: Serialize {
     const COLUMNS: &'static [Column];
 
     /// What is in them; one cell per column.
-    fn cells(&self, now: Timestamp) -> Vec<Cell>;
+    fn cells(&self, now: Time) -> Vec<Cell>;
 
     /// What scripts call it by.
     fn name(&self) -> String;
@@ -53,7 +53,7 @@ pub(crate) trait Row: Serialize {
 pub(crate) fn list<R: Row>(
     rows: &[R],
     format: Option<Format>,
-    now: Timestamp,
+    now: Time,
     out: &mut impl Write,
 ) -> Result<()> {
     match format {
@@ -75,7 +75,7 @@ pub(crate) fn list<R: Row>(
 pub(crate) fn one<R: Row>(
     row: &R,
     format: Option<Format>,
-    now: Timestamp,
+    now: Time,
     out: &mut impl Write,
 ) -> Result<()> {
     match format {

@@ -1,34 +1,32 @@
 //! Figures as people say them.
 
 use anstyle::{AnsiColor, Style};
-use jiff::Timestamp;
-use sublet_core::resources::Resources;
+use sublet_core::time::Time;
 
-const MINUTE: i64 = 60;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
 
 /// How long ago `then` was, in at most two units, as kubectl says it.
-pub(crate) fn age(then: Option<Timestamp>, now: Timestamp) -> String {
-    then.map_or_else(|| "-".into(), |then| short(seconds_between(then, now)))
+pub(crate) fn age(then: Option<Time>, now: Time) -> String {
+    then.map_or_else(|| "-".into(), |then| short(seconds(then, now)))
 }
 
 /// How long it is until `then`; `due` when it is over.
-pub(crate) fn left(then: Option<Timestamp>, now: Timestamp) -> String {
-    match then.map(|then| seconds_between(now, then)) {
+pub(crate) fn left(then: Option<Time>, now: Time) -> String {
+    match then.map(|then| seconds(now, then)) {
         None => "never".into(),
-        Some(seconds) if seconds <= 0 => "due".into(),
+        Some(0) => "due".into(),
         Some(seconds) => short(seconds),
     }
 }
 
-fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
-    to.as_second().saturating_sub(from.as_second())
+fn seconds(from: Time, to: Time) -> u64 {
+    to.since(from).as_millis() / 1000
 }
 
-fn short(seconds: i64) -> String {
-    let seconds = seconds.max(0);
-    let two = |big: i64, unit: &str, rest: i64, small: &str| match rest {
+fn short(seconds: u64) -> String {
+    let two = |big: u64, unit: &str, rest: u64, small: &str| match rest {
         0 => format!("{big}{unit}"),
         rest => format!("{big}{unit}{rest}{small}"),
     };
@@ -39,11 +37,6 @@ fn short(seconds: i64) -> String {
         s if s < 2 * DAY => two(s / HOUR, "h", s % HOUR / MINUTE, "m"),
         s => two(s / DAY, "d", s % DAY / HOUR, "h"),
     }
-}
-
-/// Amounts in one cell: `cpu=2 memory=1Gi`.
-pub(crate) fn amounts(resources: &Resources) -> String {
-    if resources.is_zero() { "-".into() } else { resources.to_string() }
 }
 
 /// The colour of a phase or state: green goes well, yellow is on its way, red has failed.
@@ -62,8 +55,8 @@ pub(crate) fn paint(word: &str) -> Style {
 mod tests {
     use super::*;
 
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_second(seconds).unwrap()
+    fn at(seconds: u64) -> Time {
+        Time::from_millis(seconds * 1000)
     }
 
     #[test]
