@@ -1,4 +1,14 @@
-//! The broker: the shell around the core. So far its engine and its clock.
+//! The broker: the shell around the core. Modules are listed in reading order: from the command line
+//! to a connection, to a request, to the engine.
 
+pub mod limits;
+pub mod policy;
+pub mod metrics;
+pub mod random;
+pub mod tls;
+pub mod identity;
+pub mod revoked;
+pub mod admission;
+mod guard;
 pub mod clock;
 pub mod engine;

@@ -8,6 +8,7 @@ mod progress;
 mod config;
 mod ca;
 mod data;
+mod policy;
 mod completion;
 mod version;
 mod demo;
@@ -43,6 +44,9 @@ enum Command {
     Backup(data::backup::Args),
     /// Make a new log from a backup.
     Restore(data::restore::Args),
+    /// Look at policy files.
+    #[command(subcommand)]
+    Policy(policy::Command),
     /// Print the completion script of a shell.
     Completion(completion::Args),
     /// Print which version this is.
@@ -59,6 +63,7 @@ impl Command {
             Self::Fsck(args) => data::fsck::run(&args),
             Self::Backup(args) => data::backup::run(&args),
             Self::Restore(args) => data::restore::run(&args),
+            Self::Policy(command) => command.run(),
             Self::Completion(args) => completion::run(&args),
             Self::Version(args) => version::run(&args),
         }

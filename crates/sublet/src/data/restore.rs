@@ -1,7 +1,7 @@
 //! `sublet restore`: a new log from a backup. It goes back in time, so it says what that means.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -54,7 +54,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// A random name for this process in the log.
 fn writer() -> Result<Writer> {
     let mut bytes = [0; 16];
-    let mut random = File::open("/dev/urandom").context("there is no source of randomness")?;
-    random.read_exact(&mut bytes).context("there is no source of randomness")?;
+    getrandom::fill(&mut bytes).context("there is no source of randomness")?;
     Ok(Writer(u128::from_be_bytes(bytes)))
 }
