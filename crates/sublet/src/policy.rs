@@ -32,13 +32,10 @@ impl Command {
 }
 
 fn check(file: &Path, format: Option<Format>) -> Result<()> {
-    let text = fs::read_to_string(file).with_context(|| {
-        Stop::new(Exit::NotFound, format!("{} cannot be read", file.display()))
-    })?;
-    let policy = sublet_broker::policy::parse(&text).with_context(|| {
-        let message = format!("{} is not a policy, and a broker keeps its old one", file.display());
-        Stop::new(Exit::Unsound, message)
-    })?;
+    let text = fs::read_to_string(file)
+        .with_context(|| Stop::new(Exit::NotFound, format!("{} cannot be read", file.display())))?;
+    let policy = sublet_broker::policy::parse(&text)
+        .map_err(|error| Stop::new(Exit::Unsound, format!("{}: {error}", file.display())))?;
     let mut out = output::stdout();
     match format {
         Some(Format::Json) => output::json(&policy, &mut out),

@@ -1,0 +1,8 @@
+//! The binary as people and scripts use it: real processes, their output and their exit status.
+
+mod program;
+mod certificates;
+mod contexts;
+mod folders;
+mod shell;
+mod demo;
