@@ -106,15 +106,16 @@ fn caller(subject: &X509Name<'_>) -> Result<Caller, Error> {
     Ok(Caller::Operator(name.to_owned()))
 }
 
-/// A serial number as revocations name it: lower-case hex, without the zeros that only say that it
-/// is positive.
+/// A serial number as revocations name it: lower-case hex without leading zeros.
 fn serial_text(raw: &[u8]) -> Option<String> {
-    let significant = raw.iter().position(|byte| *byte != 0).unwrap_or(raw.len().saturating_sub(1));
+    let significant = raw.iter().position(|byte| *byte != 0).unwrap_or(raw.len());
     let bytes = raw.get(significant..)?;
-    if bytes.is_empty() || bytes.len() > SERIAL_BYTES_MAX {
+    if bytes.len() > SERIAL_BYTES_MAX {
         return None;
     }
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = digits.trim_start_matches('0');
+    Some(if digits.is_empty() { "0".to_owned() } else { digits.to_owned() })
 }
 
 #[cfg(test)]
@@ -173,7 +174,8 @@ mod tests {
     fn a_serial_is_lower_case_hex_without_padding() {
         let serial = |raw: &[u8]| serial_text(raw).unwrap();
         assert_eq!(serial(&[0x00, 0xAB, 0x01]), "ab01");
-        assert_eq!(serial(&[0]), "00");
+        assert_eq!(serial(&[0x0A, 0x01]), "a01");
+        assert_eq!(serial(&[0]), "0");
         assert_eq!(serial_text(&[7; 65]), None);
     }
 }

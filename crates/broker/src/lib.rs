@@ -1,7 +1,9 @@
 //! The broker: the shell around the core. Modules are listed in reading order: from the command line
 //! to a connection, to a request, to the engine.
 
+pub mod config;
 pub mod limits;
+pub mod logging;
 pub mod policy;
 pub mod metrics;
 pub mod random;
@@ -10,5 +12,7 @@ pub mod identity;
 pub mod revoked;
 pub mod admission;
 mod guard;
+pub mod connection;
+pub mod server;
 pub mod clock;
 pub mod engine;
