@@ -97,7 +97,13 @@ pub struct Flags {
     #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum)]
     pub log_format: Option<Format>,
     /// What is logged.
-    #[arg(long, alias = "zap-log-level", env = "SUBLET_LOG_LEVEL", value_enum, default_value = "info")]
+    #[arg(
+        long,
+        alias = "zap-log-level",
+        env = "SUBLET_LOG_LEVEL",
+        value_enum,
+        default_value = "info"
+    )]
     pub log_level: Level,
     /// Prints the configuration that results, and ends.
     #[arg(long)]

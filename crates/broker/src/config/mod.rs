@@ -140,11 +140,7 @@ fn log_format(flags: &Flags) -> &'static str {
     }
 }
 
-fn some<N: PartialEq + Default>(
-    flag: &'static str,
-    given: Option<N>,
-    base: N,
-) -> Result<N, Error> {
+fn some<N: PartialEq + Default>(flag: &'static str, given: Option<N>, base: N) -> Result<N, Error> {
     match given {
         Some(none) if none == N::default() => Err(Error::Nothing(flag)),
         given => Ok(given.unwrap_or(base)),

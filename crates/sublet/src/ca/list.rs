@@ -6,16 +6,15 @@ use sublet_core::time::Time;
 use super::register::Entry;
 use super::{Authority, Place, Role};
 use crate::clock;
-use crate::output::{self, Cell, Column, Format, Row, age, left};
+use crate::output::{self, Cell, Column, Output, Row, age, left};
 
 /// Of which CA, and how.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     place: Place,
-    /// How to print it.
-    #[arg(short, long, value_enum)]
-    output: Option<Format>,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl Row for Entry {
@@ -49,5 +48,5 @@ impl Row for Entry {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let entries = Authority::open(&args.place.folder()?)?.register().entries()?;
-    output::list(&entries, args.output, clock::now(), &mut output::stdout())
+    output::list(&entries, args.output.format, clock::now(), &mut output::stdout())
 }

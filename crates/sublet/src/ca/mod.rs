@@ -9,6 +9,7 @@ mod file;
 mod issue;
 mod list;
 mod register;
+mod revoke;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Issue a certificate: a folder with tls.crt, tls.key and ca.crt.
     Issue(issue::Args),
+    /// Tell the broker not to believe a certificate any more.
+    Revoke(revoke::Args),
     /// List what was issued.
     #[command(visible_alias = "ls")]
     List(list::Args),
@@ -68,6 +71,7 @@ impl Command {
         match self {
             Self::Init(args) => init(&args),
             Self::Issue(args) => issue::run(&args),
+            Self::Revoke(args) => revoke::run(&args),
             Self::List(args) => list::run(&args),
         }
     }

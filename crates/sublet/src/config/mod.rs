@@ -16,7 +16,7 @@ use crate::environment::Environment;
 use crate::exit::{Exit, Stop};
 use crate::output::{self, Cell, Column, Format, Row};
 
-pub(crate) use context::{Certificates, Context};
+pub(crate) use context::{Certificates, Context, default_urls};
 pub(crate) use file::Config;
 
 /// What to do with the contexts.

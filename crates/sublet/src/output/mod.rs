@@ -4,6 +4,7 @@
 //! terminal, or `NO_COLOR`. Figures for people are short; figures for scripts are exact.
 
 mod table;
+mod watch;
 mod words;
 
 use std::io::{StdoutLock, Write};
@@ -14,7 +15,8 @@ use serde::Serialize;
 use sublet_core::time::Time;
 
 pub(crate) use table::{Cell, Column};
-pub(crate) use words::{age, left, paint};
+pub(crate) use watch::Watch;
+pub(crate) use words::{age, left, or_dash, paint};
 
 /// Standard output without what it cannot show.
 pub(crate) type Stdout = anstream::AutoStream<StdoutLock<'static>>;
@@ -35,6 +37,14 @@ pub(crate) enum Format {
     Yaml,
     /// Names alone, one a line
     Name,
+}
+
+/// The flag.
+#[derive(clap::Args)]
+pub(crate) struct Output {
+    /// How to print it.
+    #[arg(short, long = "output", value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
 }
 
 /// Something that is listed.
@@ -63,10 +73,10 @@ pub(crate) fn list<R: Row>(
             rows.iter().try_for_each(|row| writeln!(out, "{}", row.name()))?;
             Ok(())
         }
+        None | Some(Format::Wide) if rows.is_empty() => Ok(writeln!(out, "nothing found")?),
         None | Some(Format::Wide) => {
-            let wide = format == Some(Format::Wide);
-            let cells = rows.iter().map(|row| row.cells(now)).collect();
-            Ok(table::print(R::COLUMNS, cells, wide, out)?)
+            let mut table = table::Table::new(R::COLUMNS, format == Some(Format::Wide));
+            Ok(table.print(rows.iter().map(|row| row.cells(now)).collect(), out)?)
         }
     }
 }

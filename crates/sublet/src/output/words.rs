@@ -39,6 +39,11 @@ fn short(seconds: u64) -> String {
     }
 }
 
+/// A text, or a dash where there is none, so that columns can be cut.
+pub(crate) fn or_dash(text: impl Into<String>) -> String {
+    Some(text.into()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".into())
+}
+
 /// The colour of a phase or state: green goes well, yellow is on its way, red has failed.
 pub(crate) fn paint(word: &str) -> Style {
     let colour = match word {
