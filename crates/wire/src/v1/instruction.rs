@@ -3,7 +3,8 @@
 //! The stream is newline-delimited JSON, as Kubernetes watches are. Every line has a cursor; whoever
 //! comes back with `after=<cursor>` misses nothing. Without a cursor, or with one that is too old,
 //! the stream begins with `RESET`: forget what you know, what follows until the next `BOOKMARK` is
-//! everything. While nothing happens, a `BOOKMARK` says every few seconds that the stream is alive.
+//! everything. Several lines may belong to one revision of the log: all but the last of them carry
+//! the cursor before it, so that a stream which is cut between them loses none. While nothing happens, a `BOOKMARK` says every few seconds that the stream is alive.
 //! `GOODBYE` is the last line of a broker that goes away in order: come back, here or elsewhere.
 
 use std::fmt;
@@ -74,6 +75,10 @@ pub enum WatchType {
     Reset,
     /// The broker goes away: come back, here or elsewhere.
     Goodbye,
+    /// One that this version does not know: passed over.
+    #[serde(other)]
+    #[cfg_attr(feature = "openapi", schemars(skip))]
+    Other,
 }
 
 /// A place in the stream. Only the broker knows what it means.
@@ -204,6 +209,9 @@ fn duty_name(duty: Duty) -> &'static str {
 }
 
 impl WatchEvent {
+    /// The content type of the stream.
+    pub const CONTENT_TYPE: &str = "application/x-ndjson";
+
     /// Something to do.
     pub fn instruction(told: &core::Instruction, cursor: Cursor) -> Self {
         Self {
