@@ -30,7 +30,7 @@ pub enum Lane {
 #[error("too many requests at once: try again in {retry_after} s")]
 pub struct Busy {
     /// Seconds after which another try makes sense.
-    pub retry_after: u64,
+    pub retry_after: u32,
 }
 
 /// A count with a bound.
@@ -148,6 +148,7 @@ pub struct Admission {
     limits: Limits,
     urgent: Arc<Seats>,
     ordinary: Arc<Seats>,
+    large: Arc<Seats>,
     shares: Mutex<HashMap<Caller, Arc<Share>>>,
 }
 
@@ -158,6 +159,7 @@ impl Admission {
             rate: limits.rate_per_cluster,
             urgent: Seats::new(limits.urgent),
             ordinary: Seats::new(limits.ordinary),
+            large: Seats::new(limits.large_bodies),
             shares: Mutex::default(),
             limits,
         }
@@ -177,6 +179,11 @@ impl Admission {
         let share = shares.get(caller).map(Arc::clone).ok_or(Busy { retry_after: 5 })?;
         let seat = share.connections.take().ok_or(Busy { retry_after: 5 })?;
         Ok((share, seat))
+    }
+
+    /// A place for one more large body, while it is read.
+    pub fn large_body(&self) -> Result<Seat, Busy> {
+        self.large.take().ok_or(Busy { retry_after: 1 })
     }
 
     /// A turn in a lane at `now`, which is time since some moment.

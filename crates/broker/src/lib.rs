@@ -14,5 +14,12 @@ pub mod admission;
 mod guard;
 pub mod connection;
 pub mod server;
+pub mod authorize;
+pub mod http;
+pub mod plain;
+mod reload;
 pub mod clock;
 pub mod engine;
+mod run;
+
+pub use run::{Addresses, Broker, Error, run};

@@ -1,7 +1,7 @@
 //! Every limit of the broker's edge, in one place, each with its reason.
 //!
 //! What lies beyond a limit gets a clear answer, or is closed; nothing waits without an end. The
-//! limits of amounts, names and lists are the core's; those of the log are the log's.
+//! limits of amounts and names are the core's, those of bodies and pages the wire's.
 
 use std::time::Duration;
 
@@ -30,10 +30,8 @@ pub struct Limits {
     pub write: Duration,
     /// For open requests and streams when the broker ends.
     pub drain: Duration,
-    /// Of one advertisement: 4096 grants fit.
-    pub advertisement_bytes: usize,
-    /// Of every other body.
-    pub body_bytes: usize,
+    /// Bodies beyond the ordinary length that are read at the same time.
+    pub large_bodies: usize,
     /// Of all headers of one request.
     pub head_bytes: usize,
     /// Headers of one request.
@@ -74,8 +72,7 @@ impl Default for Limits {
             request: Duration::from_secs(20),
             write: Duration::from_secs(30),
             drain: Duration::from_secs(20),
-            advertisement_bytes: 1024 * KIB,
-            body_bytes: 64 * KIB,
+            large_bodies: 16,
             head_bytes: 16 * KIB,
             headers: 64,
             streams_per_connection: 100,

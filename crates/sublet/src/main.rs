@@ -15,12 +15,14 @@ mod data;
 mod policy;
 mod completion;
 mod version;
+mod broker;
 mod demo;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use sublet_broker::config::with_two_dashes;
 
 use operate::Decision;
 
@@ -34,6 +36,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run the broker: the API for agents over mTLS, on a log in a folder.
+    Broker(Box<sublet_broker::config::Flags>),
     /// See it work: a broker, three clusters and the life of some reservations, explained.
     Demo(demo::Args),
     /// Look at clusters, reservations, instructions.
@@ -97,6 +101,7 @@ enum Command {
 impl Command {
     fn run(self) -> Result<()> {
         match self {
+            Self::Broker(flags) => broker::run(&flags),
             Self::Demo(args) => demo::run(&args),
             Self::Get(command) => command.run(),
             Self::Request(args) => borrow::request::run(&args),
@@ -129,5 +134,5 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    exit::report(Args::parse().command.run())
+    exit::report(Args::parse_from(with_two_dashes(std::env::args_os())).command.run())
 }

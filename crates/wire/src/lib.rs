@@ -26,3 +26,6 @@ pub use problem::{Details, Invalid, Problem, Shape};
 pub use refusal::problem_of;
 pub use routes::{Body, Method, Parameter, ROUTES, Route, paths};
 pub use timestamp::Timestamp;
+
+/// The description of the API as it is served at [`paths::OPENAPI`]; `cargo xtask gen` writes it.
+pub const OPENAPI: &str = include_str!("../../../docs/openapi.json");

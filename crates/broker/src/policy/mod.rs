@@ -53,6 +53,7 @@ pub fn parse(text: &str) -> Result<Policy, Error> {
 /// A policy file, and what was last read from it.
 pub struct Source {
     path: PathBuf,
+    /// What was judged last, good or bad.
     text: String,
 }
 
@@ -62,6 +63,11 @@ impl Source {
         let text = read(path)?;
         let policy = Arc::new(parse(&text)?);
         Ok((Self { path: path.to_owned(), text }, policy))
+    }
+
+    /// What was read last could not be handed on: it is to be read again.
+    pub fn forget(&mut self) {
+        self.text.clear();
     }
 
     /// Reads the file again: a policy if it is another one. A text is judged once.

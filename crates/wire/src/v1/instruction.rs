@@ -209,6 +209,9 @@ fn duty_name(duty: Duty) -> &'static str {
 }
 
 impl WatchEvent {
+    /// The content type of the stream.
+    pub const CONTENT_TYPE: &str = "application/x-ndjson";
+
     /// Something to do.
     pub fn instruction(told: &core::Instruction, cursor: Cursor) -> Self {
         Self {
