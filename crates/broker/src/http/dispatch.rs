@@ -52,7 +52,8 @@ trait Parts {
 
 impl Parts for Result<RawPathParams, RawPathParamsRejection> {
     fn list(self) -> Result<Vec<(String, String)>, Problem> {
-        let parts = self.map_err(|error| Problem::new(Code::InvalidParameter, error.to_string()))?;
+        let parts =
+            self.map_err(|error| Problem::new(Code::InvalidParameter, error.to_string()))?;
         Ok(parts.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 }

@@ -20,7 +20,7 @@ use clap::Subcommand;
 use crate::environment::Environment;
 use crate::{clock, output};
 
-pub(crate) use authority::{Authority, Role};
+pub(crate) use authority::{Authority, Role, Wish};
 
 /// What to do with it.
 #[derive(Subcommand)]
