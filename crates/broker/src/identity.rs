@@ -76,7 +76,8 @@ impl Identity {
             X509Certificate::from_der(leaf.as_ref()).map_err(|_| Error::Unreadable)?;
         let serial = serial_text(certificate.raw_serial()).ok_or(Error::Unreadable)?;
         let seconds = certificate.validity().not_after.timestamp();
-        let expires_at = Time::from_millis(u64::try_from(seconds).unwrap_or(0).saturating_mul(1000));
+        let expires_at =
+            Time::from_millis(u64::try_from(seconds).unwrap_or(0).saturating_mul(1000));
         let caller = caller(certificate.subject())?;
         Ok(Self { caller, serial, expires_at })
     }

@@ -2,8 +2,8 @@
 //! where the operator wants them so.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -91,7 +91,11 @@ impl Ready {
 pub fn probes(ready: Ready) -> Router {
     let alive = || async { "ok" };
     let able = |State(ready): State<Ready>| async move {
-        if ready.is() { (StatusCode::OK, "ok") } else { (StatusCode::SERVICE_UNAVAILABLE, "not ready") }
+        if ready.is() {
+            (StatusCode::OK, "ok")
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, "not ready")
+        }
     };
     Router::new()
         .route("/healthz", get(alive))

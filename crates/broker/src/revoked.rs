@@ -28,9 +28,8 @@ impl Revoked {
 
     /// Copies from the ledger.
     pub async fn refresh(&self, engine: &Handle) -> Result<(), Failure> {
-        let look = engine.look(|books, _| {
-            books.ledger().revoked().keys().cloned().collect::<BTreeSet<_>>()
-        })?;
+        let look = engine
+            .look(|books, _| books.ledger().revoked().keys().cloned().collect::<BTreeSet<_>>())?;
         let now = look.await.map_err(|_| Failure::Unavailable)?;
         self.subjects.send_if_modified(|subjects| {
             let changed = **subjects != now;
@@ -52,9 +51,8 @@ impl Revoked {
     pub async fn until_covers(&self, identity: &Identity) {
         let mut changes = self.subjects.subscribe();
         // The sender lives as long as we do, so this ends only when it is covered.
-        let covered = changes.wait_for(|subjects| {
-            identity.subjects().any(|subject| subjects.contains(&subject))
-        });
+        let covered = changes
+            .wait_for(|subjects| identity.subjects().any(|subject| subjects.contains(&subject)));
         drop(covered.await);
     }
 }

@@ -128,10 +128,7 @@ impl Listeners {
     }
 }
 
-async fn bind(
-    flag: &'static str,
-    address: Address,
-) -> Result<(TcpListener, SocketAddr), Error> {
+async fn bind(flag: &'static str, address: Address) -> Result<(TcpListener, SocketAddr), Error> {
     let failed = |source| Error::Bind { flag, address, source };
     let listener = address.bind().await.map_err(failed)?;
     let at = listener.local_addr().map_err(failed)?;
@@ -189,11 +186,7 @@ impl Edge {
 
 impl Broker {
     /// Starts a broker on `log`: it serves when this returns.
-    pub async fn start(
-        config: &Config,
-        limits: Limits,
-        log: Arc<dyn Log>,
-    ) -> Result<Self, Error> {
+    pub async fn start(config: &Config, limits: Limits, log: Arc<dyn Log>) -> Result<Self, Error> {
         let edge = Edge::open(config, &limits)?;
         let listeners = Listeners::bind(config).await?;
         let (ready, metrics) = (Ready::default(), Arc::new(Metrics::new()));
@@ -266,7 +259,8 @@ impl Broker {
                 self.tasks.spawn(async { ("metrics", secure.await.map_err(part("metrics"))) });
                 if !Arc::ptr_eq(&tls, &edge.tls) {
                     let tls = reload::tls(tls, counts, every, stops.clone());
-                    self.tasks.spawn(async { ("the reload of metrics' certificates", Ok(tls.await)) });
+                    self.tasks
+                        .spawn(async { ("the reload of metrics' certificates", Ok(tls.await)) });
                 }
             }
         }
@@ -341,7 +335,8 @@ async fn watch(app: Arc<App>, mut stopping: watch::Receiver<bool>) -> Result<(),
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         // One that is busy is asked again; one that is gone is not coming back.
-        if let Err(Failure::Unavailable | Failure::Unknown) = app.revoked.refresh(&app.engine).await {
+        if let Err(Failure::Unavailable | Failure::Unknown) = app.revoked.refresh(&app.engine).await
+        {
             return Err(Error::Ended("the engine"));
         }
     }
@@ -349,10 +344,8 @@ async fn watch(app: Arc<App>, mut stopping: watch::Receiver<bool>) -> Result<(),
 
 /// Runs a broker until it is told to end: what `sublet broker` does.
 pub fn run(config: &Config, log: Arc<dyn Log>) -> Result<(), Error> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(Error::Runtime)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Runtime)?;
     runtime.block_on(async {
         let told = told_to_end().map_err(Error::Runtime)?;
         for flag in &config.without_effect {

@@ -143,9 +143,7 @@ impl Server {
     }
 }
 
-async fn usable(
-    accepted: io::Result<(TcpStream, SocketAddr)>,
-) -> Option<(TcpStream, SocketAddr)> {
+async fn usable(accepted: io::Result<(TcpStream, SocketAddr)>) -> Option<(TcpStream, SocketAddr)> {
     match accepted {
         Ok(accepted) => Some(accepted),
         Err(error) => {

@@ -9,7 +9,9 @@ use tokio::net::TcpListener;
 
 /// Why a text is not an address.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is not an address: write for example :8081, 127.0.0.1:8081 or [::1]:8081, or 0 for off")]
+#[error(
+    "{0:?} is not an address: write for example :8081, 127.0.0.1:8081 or [::1]:8081, or 0 for off"
+)]
 pub struct Error(String);
 
 /// Where to listen.

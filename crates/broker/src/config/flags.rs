@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 /// How the broker is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -17,7 +18,8 @@ pub enum Interface {
 }
 
 /// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// For people.
     #[value(alias = "console")]
@@ -27,7 +29,8 @@ pub enum Format {
 }
 
 /// What is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Every step.
     #[value(alias = "trace")]
@@ -97,7 +100,13 @@ pub struct Flags {
     #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum)]
     pub log_format: Option<Format>,
     /// What is logged.
-    #[arg(long, alias = "zap-log-level", env = "SUBLET_LOG_LEVEL", value_enum, default_value = "info")]
+    #[arg(
+        long,
+        alias = "zap-log-level",
+        env = "SUBLET_LOG_LEVEL",
+        value_enum,
+        default_value = "info"
+    )]
     pub log_level: Level,
     /// Prints the configuration that results, and ends.
     #[arg(long)]

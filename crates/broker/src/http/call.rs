@@ -195,7 +195,10 @@ impl Call {
 
 /// The role does not allow it.
 pub(crate) fn forbidden() -> Problem {
-    Problem::new(Code::Forbidden, "the role of this certificate does not allow this: ask an operator")
+    Problem::new(
+        Code::Forbidden,
+        "the role of this certificate does not allow this: ask an operator",
+    )
 }
 
 /// A part of the path or of the query is wrong.

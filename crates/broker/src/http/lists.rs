@@ -116,7 +116,9 @@ impl Wanted {
     }
 
     fn wants(&self, reservation: &Reservation) -> bool {
-        let lends = |cluster: &ClusterId| reservation.grant().is_some_and(|grant| grant.provider == *cluster);
+        let lends = |cluster: &ClusterId| {
+            reservation.grant().is_some_and(|grant| grant.provider == *cluster)
+        };
         let role = match (&self.cluster, self.role) {
             (Some(cluster), Some(Relation::Requester)) => reservation.requester == *cluster,
             (Some(cluster), Some(_)) => lends(cluster),
@@ -162,10 +164,8 @@ pub(super) async fn reservations(call: &Call) -> Result<Response, Problem> {
         let view = if is_go { v1::View::Go } else { view(call.caller(), reservation) };
         v1::Reservation::of(reservation, view)
     });
-    let list = v1::ReservationList {
-        reservations: shown.collect(),
-        next: next.map(|id| id.to_string()),
-    };
+    let list =
+        v1::ReservationList { reservations: shown.collect(), next: next.map(|id| id.to_string()) };
     Ok(reply::json(StatusCode::OK, &list))
 }
 

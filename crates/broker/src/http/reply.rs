@@ -35,7 +35,8 @@ pub(crate) fn done() -> Response {
 
 /// An error in this shape.
 pub(crate) fn problem(problem: &Problem, shape: Shape) -> Response {
-    let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status =
+        StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = body(status, shape.content_type(), problem.body(shape));
     let headers = response.headers_mut();
     if shape == Shape::Plain {

@@ -133,7 +133,8 @@ mod tests {
         assert!(unknown.contains("line 2") && unknown.contains("duration_maxx"), "{unknown}");
         let bad = refused("\n[allowance]\nheld = { cpu = \"many\" }\n");
         assert!(bad.contains("line 3") && bad.contains("held"), "{bad}");
-        let rule = refused("[[lending]]\nrequesters = \"all\"\nproviders = \"any\"\nallow = true\n");
+        let rule =
+            refused("[[lending]]\nrequesters = \"all\"\nproviders = \"any\"\nallow = true\n");
         assert!(rule.contains("line 2") && rule.contains("any"), "{rule}");
         let name = refused("[requesters.UPPER]\npriority_max = 1\n");
         assert!(name.contains("UPPER"), "{name}");

@@ -46,7 +46,11 @@ impl<'de> Deserialize<'de> for Who {
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Clusters, E> {
                 let unexpected = de::Unexpected::Str(text);
-                if text == "any" { Ok(Clusters::Any) } else { Err(E::invalid_value(unexpected, &self)) }
+                if text == "any" {
+                    Ok(Clusters::Any)
+                } else {
+                    Err(E::invalid_value(unexpected, &self))
+                }
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Clusters, A::Error> {
                 let mut clusters = BTreeSet::new();
