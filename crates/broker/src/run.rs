@@ -236,34 +236,36 @@ impl Broker {
     ) {
         let every = self.app.limits.reload;
         let counts = Arc::clone(&self.app.metrics);
-        let server = self.server(&edge.tls, stops);
-        let api = server.run(http, router(Arc::clone(&self.app)));
-        self.tasks.spawn(async { ("the API", api.await.map_err(part("the API"))) });
+        let api = self.server(&edge.tls, stops).run(http, router(Arc::clone(&self.app)));
+        self.own("the API", async { api.await.map_err(part("the API")) });
         let tls = reload::tls(Arc::clone(&edge.tls), Arc::clone(&counts), every, stops.clone());
-        self.tasks.spawn(async { ("the reload of certificates", Ok(tls.await)) });
+        self.own("the reload of certificates", tls);
         if let Some(source) = edge.source {
             let policy = reload::policy(source, Arc::clone(&self.app), every, stops.clone());
-            self.tasks.spawn(async { ("the reload of the policy", Ok(policy.await)) });
+            self.own("the reload of the policy", policy);
         }
-        let watch = watch(Arc::clone(&self.app), stops.clone());
-        self.tasks.spawn(async { ("the watch over the engine", watch.await) });
+        self.own("the watch over the engine", watch(Arc::clone(&self.app), stops.clone()));
         let Some(listener) = metrics else { return };
         let page = plain::metrics(Arc::clone(&counts));
-        match edge.metrics_tls {
-            None => {
-                let plain = plain::run(listener, page, stops.clone());
-                self.tasks.spawn(async { ("metrics", plain.await.map_err(part("metrics"))) });
-            }
-            Some(tls) => {
-                let secure = self.server(&tls, stops).run(listener, page);
-                self.tasks.spawn(async { ("metrics", secure.await.map_err(part("metrics"))) });
-                if !Arc::ptr_eq(&tls, &edge.tls) {
-                    let tls = reload::tls(tls, counts, every, stops.clone());
-                    self.tasks
-                        .spawn(async { ("the reload of metrics' certificates", Ok(tls.await)) });
-                }
-            }
+        let Some(tls) = edge.metrics_tls else {
+            let plain = plain::run(listener, page, stops.clone());
+            self.own("metrics", async { plain.await.map_err(part("metrics")) });
+            return;
+        };
+        let secure = self.server(&tls, stops).run(listener, page);
+        self.own("metrics", async { secure.await.map_err(part("metrics")) });
+        if !Arc::ptr_eq(&tls, &edge.tls) {
+            let tls = reload::tls(tls, counts, every, stops.clone());
+            self.own("the reload of the certificates of metrics", tls);
         }
+    }
+
+    fn own(
+        &mut self,
+        what: &'static str,
+        part: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) {
+        self.tasks.spawn(async move { (what, part.await) });
     }
 
     fn server(&self, tls: &Arc<Tls>, stops: &watch::Receiver<bool>) -> Server {
