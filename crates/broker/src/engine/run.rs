@@ -170,6 +170,9 @@ struct Planner {
     grace: Span,
     /// What others wrote while one was on its way: it will come back as overtaken.
     followed: Vec<Record>,
+    /// Answers that are durable and about to be told. The disk gets its next batch first: who hears
+    /// an answer asks again, and planning that before would leave the disk idle.
+    due: Vec<(Teller, Answer)>,
     stopping: bool,
 }
 
@@ -193,6 +196,7 @@ impl Planner {
             confirming: false,
             grace,
             followed: vec![],
+            due: vec![],
             stopping: false,
         };
         planner.grace_over = planner.grace_from_now();
@@ -206,6 +210,7 @@ impl Planner {
 
     fn run(mut self, messages: &Receiver<Message>) -> Result<(), Error> {
         let result = self.plan_until_stopped(messages);
+        tell(self.due.drain(..));
         tell(self.engine.halt());
         result
     }
@@ -213,10 +218,12 @@ impl Planner {
     fn plan_until_stopped(&mut self, messages: &Receiver<Message>) -> Result<(), Error> {
         loop {
             let mut work = Vec::new();
-            match messages.recv_timeout(SWEEP_EVERY) {
-                Ok(message) => self.take(message, &mut work)?,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            if !self.engine.is_behind() {
+                match messages.recv_timeout(SWEEP_EVERY) {
+                    Ok(message) => self.take(message, &mut work)?,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                }
             }
             for message in messages.try_iter().take(DRAIN_MAX) {
                 self.take(message, &mut work)?;
@@ -224,6 +231,7 @@ impl Planner {
             self.engine.step(work, self.now())?;
             self.sweep_if_due()?;
             self.write_if_idle()?;
+            tell(self.due.drain(..));
             if self.stopping && self.engine.is_done() {
                 return Ok(());
             }
@@ -260,7 +268,7 @@ impl Planner {
                     self.clock.confirm(self.machine.read());
                     self.grace_over = self.grace_from_now();
                 }
-                tell(self.engine.committed());
+                self.due.extend(self.engine.committed());
                 if !then.is_empty() {
                     self.overtaken(&then)?;
                 }
@@ -299,7 +307,7 @@ impl Planner {
 
     fn write_if_idle(&mut self) -> Result<(), Error> {
         let (batch, answers) = self.engine.close();
-        tell(answers);
+        self.due.extend(answers);
         let Some(batch) = batch else { return Ok(()) };
         self.writing = true;
         self.confirming = confirms_clock(&batch);
@@ -313,7 +321,7 @@ fn confirms_clock(batch: &Batch) -> bool {
     batch.body.events().iter().any(|event| matches!(event, Event::ClockConfirmed { .. }))
 }
 
-fn tell(answers: Vec<(Teller, Answer)>) {
+fn tell(answers: impl IntoIterator<Item = (Teller, Answer)>) {
     for (teller, answer) in answers {
         teller.tell(answer);
     }

@@ -21,6 +21,9 @@ use super::work::{Answer, Deliver, Failure, Settled, Submitted, Work};
 /// limit of a record.
 const BATCH_BYTES: usize = Record::BYTES_MAX / 2;
 
+/// The most commands planned in one step: news from the disk waits no longer than these take.
+const PIECE: usize = 64;
+
 /// The books and the log contradict each other: a bug, ours or another broker's. Nothing more may
 /// be acknowledged.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +80,8 @@ pub struct Engine<T> {
     books: Books,
     policy: Arc<Policy>,
     backlog: VecDeque<Submitted<T>>,
+    /// The backlog is in the order in which it is to be planned.
+    sorted: bool,
     open: Option<Flight<T>>,
     writing: Option<Flight<T>>,
     untried: Untried,
@@ -89,7 +94,8 @@ impl<T> Engine<T> {
     /// An engine on what the log said, and what is remembered of the market.
     pub fn new(books: Books, policy: Arc<Policy>) -> Self {
         let (backlog, open, writing) = (VecDeque::new(), None, None);
-        Self { books, policy, backlog, open, writing, untried: Untried::All, shared: false }
+        let (sorted, untried, shared) = (true, Untried::All, false);
+        Self { books, policy, backlog, sorted, open, writing, untried, shared }
     }
 
     /// The same, on a log that other brokers write too: a batch may be handed out empty, and
@@ -108,6 +114,7 @@ impl<T> Engine<T> {
     /// Replaces the policy; what waits is tried under the new one.
     pub fn set_policy(&mut self, policy: Arc<Policy>) {
         self.policy = policy;
+        self.sorted = false;
         self.untried = Untried::All;
     }
 
@@ -116,15 +123,25 @@ impl<T> Engine<T> {
         self.backlog.is_empty() && self.open.is_none() && self.writing.is_none()
     }
 
-    /// Takes new work, and plans as much as one batch holds.
+    /// Is there work that was taken in, not planned yet, and has room in the open batch?
+    pub fn is_behind(&self) -> bool {
+        !self.backlog.is_empty() && !self.open_is_full()
+    }
+
+    /// Takes new work, and plans a piece of what there is; [`Engine::is_behind`] asks for another.
     pub fn step(
         &mut self,
         work: impl IntoIterator<Item = Submitted<T>>,
         now: Time,
     ) -> Result<(), Contradiction> {
+        let before = self.backlog.len();
         self.backlog.extend(work);
+        self.sorted &= self.backlog.len() == before;
         self.sort_backlog();
-        while !self.open_is_full() {
+        for _ in 0..PIECE {
+            if self.open_is_full() {
+                break;
+            }
             let Some(submitted) = self.backlog.pop_front() else { break };
             if let Some(priority) = self.priority(&submitted.work) {
                 self.fill(Some(priority), now)?;
@@ -152,10 +169,13 @@ impl<T> Engine<T> {
     /// Requests wait behind everything that gives capacity back or keeps it alive; among
     /// themselves they go by priority, then by arrival.
     fn sort_backlog(&mut self) {
+        if std::mem::replace(&mut self.sorted, true) {
+            return;
+        }
         let policy = Arc::clone(&self.policy);
         let rank =
             |submitted: &Submitted<T>| effective_priority(&policy, &submitted.work).map(Reverse);
-        self.backlog.make_contiguous().sort_by_key(rank);
+        self.backlog.make_contiguous().sort_by_cached_key(rank);
     }
 
     fn priority(&self, work: &Work) -> Option<i32> {
@@ -298,6 +318,7 @@ impl<T> Engine<T> {
             }
             self.books.advance(stamp)?;
         }
+        self.sorted = false;
         self.untried = Untried::All;
         Ok(())
     }
