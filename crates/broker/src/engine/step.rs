@@ -4,18 +4,21 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sublet_core::books::{Books, Reversal};
+use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::event::Event;
 use sublet_core::id::ReservationId;
 use sublet_core::invariants;
 use sublet_core::ledger::{self, Place, Stamp};
+use sublet_core::market::Entry;
 use sublet_core::plan::{self, Command, Reply};
 use sublet_core::policy::Policy;
+use sublet_core::reservation::Reservation;
 use sublet_core::time::Time;
-use sublet_log::{Body, Record};
+use sublet_log::Record;
 
-use super::work::{Answer, Deliver, Failure, Settled, Submitted, Work};
+use super::flight::{Batch, Changes, Flight, Outcome, Planned, changes_standing, tell};
+use super::work::{Answer, Failure, Settled, Submitted, Work};
 
 /// A batch is closed when it has this many bytes: one more plan of the largest kind still fits the
 /// limit of a record.
@@ -39,34 +42,6 @@ pub enum Contradiction {
     Encode(#[from] sublet_log::record::Error),
 }
 
-/// Events that become durable together.
-#[derive(Clone, Debug)]
-pub struct Batch {
-    /// Its place and time.
-    pub stamp: Stamp,
-    /// The events, encoded.
-    pub body: Body,
-}
-
-/// Work that was planned and waits for its batch to be durable.
-struct Planned<T> {
-    submitted: Submitted<T>,
-    outcome: Outcome,
-}
-
-enum Outcome {
-    Answer(Box<Answer>),
-    Seen(Deliver),
-}
-
-/// A batch in the making, or on its way to the disk.
-struct Flight<T> {
-    stamp: Stamp,
-    body: Body,
-    reversals: Vec<Reversal>,
-    planned: Vec<Planned<T>>,
-}
-
 /// Which waiting requests may fit by now and have not been tried.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Untried {
@@ -85,6 +60,10 @@ pub struct Engine<T> {
     open: Option<Flight<T>>,
     writing: Option<Flight<T>>,
     untried: Untried,
+    /// Somebody wants to know what changes.
+    watched: bool,
+    /// What became durable and has not been handed out.
+    changes: Changes,
     /// Others write the same log: also an answer without events waits until it is known that
     /// nobody wrote since it was decided.
     shared: bool,
@@ -94,8 +73,9 @@ impl<T> Engine<T> {
     /// An engine on what the log said, and what is remembered of the market.
     pub fn new(books: Books, policy: Arc<Policy>) -> Self {
         let (backlog, open, writing) = (VecDeque::new(), None, None);
-        let (sorted, untried, shared) = (true, Untried::All, false);
-        Self { books, policy, backlog, sorted, open, writing, untried, shared }
+        let (sorted, untried, shared, watched) = (true, Untried::All, false, false);
+        let changes = Changes::default();
+        Self { books, policy, backlog, sorted, open, writing, untried, watched, changes, shared }
     }
 
     /// The same, on a log that other brokers write too: a batch may be handed out empty, and
@@ -116,6 +96,21 @@ impl<T> Engine<T> {
         self.policy = policy;
         self.sorted = false;
         self.untried = Untried::All;
+    }
+
+    /// Takes what an earlier process had noted of the market.
+    pub fn remember(&mut self, entry: Entry) {
+        self.books.remember(entry);
+    }
+
+    /// From now on, changes of reservations are collected, or not.
+    pub fn watch(&mut self, watched: bool) {
+        self.watched = watched;
+    }
+
+    /// What became durable since this was asked last.
+    pub fn changes(&mut self) -> Changes {
+        std::mem::take(&mut self.changes)
     }
 
     /// Is everything that was taken in answered?
@@ -246,7 +241,9 @@ impl<T> Engine<T> {
                 self.untried = Untried::All;
             }
             let reversal = self.books.apply(stamp, &event)?;
+            let touched = event.reservation().filter(|_| self.watched);
             let open = self.open(now);
+            open.touched.extend(touched);
             open.reversals.push(reversal);
             open.body.push(event)?;
         }
@@ -266,8 +263,7 @@ impl<T> Engine<T> {
 
     fn open(&mut self, now: Time) -> &mut Flight<T> {
         let stamp = self.stamp(now);
-        let empty = || Flight { stamp, body: Body::default(), reversals: vec![], planned: vec![] };
-        self.open.get_or_insert_with(empty)
+        self.open.get_or_insert_with(|| Flight::new(stamp))
     }
 }
 
@@ -285,6 +281,9 @@ impl<T> Engine<T> {
         if idle || (confirmed && flight.body.events().is_empty()) {
             return (None, tell(flight.planned));
         }
+        // Nothing of the next batch is planned yet: this is how things stand at the end of this one.
+        flight.changed = self.share(std::mem::take(&mut flight.touched));
+        flight.standing = flight.body.events().iter().any(changes_standing);
         // From here on only the log needs the events: what is taken back needs none of them.
         let batch = Batch { stamp: flight.stamp, body: std::mem::take(&mut flight.body) };
         let early = planted(Bug::AckBeforeDurable).then(|| std::mem::take(&mut flight.planned));
@@ -294,7 +293,17 @@ impl<T> Engine<T> {
 
     /// The batch that was being written is durable.
     pub fn committed(&mut self) -> Vec<(T, Answer)> {
-        self.writing.take().map_or_else(Vec::new, |flight| tell(flight.planned))
+        let Some(flight) = self.writing.take() else { return vec![] };
+        self.changes.at = flight.stamp;
+        self.changes.reservations.extend(flight.changed);
+        self.changes.standing |= flight.standing;
+        tell(flight.planned)
+    }
+
+    fn share(&self, mut ids: Vec<ReservationId>) -> Vec<Arc<Reservation>> {
+        ids.sort_unstable();
+        ids.dedup();
+        ids.into_iter().filter_map(|id| self.books.ledger().share_reservation(id)).collect()
     }
 
     /// Others' records stand where ours were to be: takes back what was planned, applies theirs,
@@ -311,13 +320,19 @@ impl<T> Engine<T> {
                 self.backlog.push_front(planned.submitted);
             }
         }
+        let mut touched = Vec::new();
         for record in records {
             let stamp = record.head().stamp();
             for event in record.events() {
                 self.books.apply(stamp, event)?;
+                touched.extend(event.reservation().filter(|_| self.watched));
+                self.changes.standing |= changes_standing(event);
             }
             self.books.advance(stamp)?;
         }
+        self.changes.at = self.books.ledger().stamp();
+        let changed = self.share(touched);
+        self.changes.reservations.extend(changed);
         self.sorted = false;
         self.untried = Untried::All;
         Ok(())
@@ -367,15 +382,4 @@ fn frees(event: &Event) -> bool {
             | Event::Reconciled { .. }
             | Event::Reinstated { .. }
     )
-}
-
-fn tell<T>(all: Vec<Planned<T>>) -> Vec<(T, Answer)> {
-    let mut answers = Vec::with_capacity(all.len());
-    for planned in all {
-        match planned.outcome {
-            Outcome::Answer(answer) => answers.push((planned.submitted.ticket, *answer)),
-            Outcome::Seen(deliver) => deliver(),
-        }
-    }
-    answers
 }
