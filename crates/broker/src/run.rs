@@ -9,7 +9,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde::Serialize;
@@ -23,7 +22,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::admission::Admission;
 use crate::clock::Machine;
 use crate::config::{Address, Config};
-use crate::engine::{self, Failure, Options};
+use crate::engine::{self, Options};
 use crate::http::{App, Names, router};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
@@ -31,12 +30,9 @@ use crate::plain::{self, Ready};
 use crate::policy::{self, Source};
 use crate::random;
 use crate::reload;
-use crate::revoked::Revoked;
+use crate::revoked::Shut;
 use crate::server::Server;
 use crate::tls::{self, Tls};
-
-/// How often the engine is asked whether it lives, and what is revoked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Why the broker cannot start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -208,7 +204,7 @@ impl Broker {
         let app = Arc::new(App {
             engine: engine.handle(),
             policy: ArcSwap::new(Arc::clone(&edge.policy)),
-            revoked: Revoked::new(),
+            revoked: Shut::new(engine.handle().revoked()),
             admission: Arc::new(Admission::new(limits.clone())),
             limits,
             metrics,
@@ -217,10 +213,6 @@ impl Broker {
         });
         let addresses = listeners.addresses;
         let mut broker = Self { app, addresses, engine, ready, stopping, tasks };
-        // Nobody is let in before it is known who is shut out.
-        if broker.app.revoked.refresh(&broker.app.engine).await.is_err() {
-            return Err(broker.stop().await.err().unwrap_or(Error::Ended("the engine")));
-        }
         broker.spawn(edge, listeners.http, listeners.metrics, &stops);
         broker.ready.set(true);
         broker.app.metrics.up.set(1);
@@ -329,18 +321,11 @@ fn part(what: &'static str) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Part { what, source }
 }
 
-/// Asks the engine every second what is revoked, and so whether it lives.
+/// Waits for the end of the engine, which is the end of the broker.
 async fn watch(app: Arc<App>, mut stopping: watch::Receiver<bool>) -> Result<(), Error> {
-    loop {
-        tokio::select! {
-            _ = stopping.wait_for(|stopping| *stopping) => return Ok(()),
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
-        // One that is busy is asked again; one that is gone is not coming back.
-        if let Err(Failure::Unavailable | Failure::Unknown) = app.revoked.refresh(&app.engine).await
-        {
-            return Err(Error::Ended("the engine"));
-        }
+    tokio::select! {
+        _ = stopping.wait_for(|stopping| *stopping) => Ok(()),
+        () = app.revoked.until_engine_ends() => Err(Error::Ended("the engine")),
     }
 }
 
