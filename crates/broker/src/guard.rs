@@ -126,7 +126,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
         let began = this.in_work.began();
         if began != this.began {
             // The headers that were waited for are complete.
-            (this.began, _) = (began, head.end());
+            this.began = began;
+            head.end();
         }
         if this.in_work.any() {
             return result;

@@ -113,7 +113,8 @@ fn serial_text(raw: &[u8]) -> Option<String> {
     if bytes.len() > SERIAL_BYTES_MAX {
         return None;
     }
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    let digits: String = bytes.iter().flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]).collect();
     let digits = digits.trim_start_matches('0');
     Some(if digits.is_empty() { "0".to_owned() } else { digits.to_owned() })
 }

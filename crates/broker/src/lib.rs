@@ -1,5 +1,5 @@
 //! The broker: the shell around the core. Modules are listed in reading order: from the command line
-//! to a connection, to a request, to the engine.
+//! to a connection, to a request, to the engine and back through the streams.
 
 pub mod config;
 pub mod limits;
@@ -20,6 +20,7 @@ pub mod plain;
 mod reload;
 pub mod clock;
 pub mod engine;
+pub mod stream;
 mod run;
 
 pub use run::{Addresses, Broker, Error, run};

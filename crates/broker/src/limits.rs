@@ -67,7 +67,7 @@ impl Default for Limits {
             handshakes: 64,
             handshake: Duration::from_secs(10),
             head: Duration::from_secs(10),
-            idle: Duration::from_secs(120),
+            idle: Duration::from_mins(2),
             body: Duration::from_secs(15),
             request: Duration::from_secs(20),
             write: Duration::from_secs(30),

@@ -11,7 +11,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
-use crate::config::Config;
+use crate::config::{Config, Format, Level};
 
 /// The target of decisions and denials.
 pub const AUDIT: &str = "audit";
@@ -24,10 +24,10 @@ pub struct Twice;
 /// Begins to write log lines.
 pub fn init(config: &Config) -> Result<(), Twice> {
     let level = match config.log_level {
-        "debug" => LevelFilter::DEBUG,
-        "warn" => LevelFilter::WARN,
-        "error" => LevelFilter::ERROR,
-        _ => LevelFilter::INFO,
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Info => LevelFilter::INFO,
+        Level::Warn => LevelFilter::WARN,
+        Level::Error => LevelFilter::ERROR,
     };
     // Other crates' own lines are rarely what somebody looks for.
     let targets = Targets::new()
@@ -43,7 +43,7 @@ where
 {
     let lines = fmt::layer().with_writer(std::io::stderr);
     match config.log_format {
-        "json" => lines.json().flatten_event(true).boxed(),
-        _ => lines.with_ansi(false).boxed(),
+        Format::Json => lines.json().flatten_event(true).boxed(),
+        Format::Text => lines.with_ansi(false).boxed(),
     }
 }

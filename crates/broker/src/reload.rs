@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::Error as Ended;
 use crate::clock::Machine;
 use crate::http::App;
 use crate::metrics::Metrics;
@@ -62,12 +63,12 @@ pub(crate) async fn tls(
     metrics: Arc<Metrics>,
     every: Duration,
     mut stopping: watch::Receiver<bool>,
-) {
+) -> Result<(), Ended> {
     let (machine, mut teller) = (Machine::new(), Teller::new("tls", &metrics));
     let mut ticks = ticks(every);
     loop {
         tokio::select! {
-            _ = stopping.wait_for(|stopping| *stopping) => return,
+            _ = stopping.wait_for(|stopping| *stopping) => return Ok(()),
             _ = ticks.tick() => {}
         }
         match tls.reload(machine.read().wall) {
@@ -84,12 +85,12 @@ pub(crate) async fn policy(
     app: Arc<App>,
     every: Duration,
     mut stopping: watch::Receiver<bool>,
-) {
+) -> Result<(), Ended> {
     let mut teller = Teller::new("policy", &app.metrics);
     let mut ticks = ticks(every);
     loop {
         tokio::select! {
-            _ = stopping.wait_for(|stopping| *stopping) => return,
+            _ = stopping.wait_for(|stopping| *stopping) => return Ok(()),
             _ = ticks.tick() => {}
         }
         match source.reload() {

@@ -9,7 +9,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde::Serialize;
@@ -23,7 +22,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::admission::Admission;
 use crate::clock::Machine;
 use crate::config::{Address, Config};
-use crate::engine::{self, Failure, Options};
+use crate::engine::{self, Options};
 use crate::http::{App, Names, router};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
@@ -31,12 +30,9 @@ use crate::plain::{self, Ready};
 use crate::policy::{self, Source};
 use crate::random;
 use crate::reload;
-use crate::revoked::Revoked;
+use crate::revoked::Shut;
 use crate::server::Server;
 use crate::tls::{self, Tls};
-
-/// How often the engine is asked whether it lives, and what is revoked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Why the broker cannot start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -208,7 +204,7 @@ impl Broker {
         let app = Arc::new(App {
             engine: engine.handle(),
             policy: ArcSwap::new(Arc::clone(&edge.policy)),
-            revoked: Revoked::new(),
+            revoked: Shut::new(engine.handle().revoked()),
             admission: Arc::new(Admission::new(limits.clone())),
             limits,
             metrics,
@@ -217,10 +213,6 @@ impl Broker {
         });
         let addresses = listeners.addresses;
         let mut broker = Self { app, addresses, engine, ready, stopping, tasks };
-        // Nobody is let in before it is known who is shut out.
-        if broker.app.revoked.refresh(&broker.app.engine).await.is_err() {
-            return Err(broker.stop().await.err().unwrap_or(Error::Ended("the engine")));
-        }
         broker.spawn(edge, listeners.http, listeners.metrics, &stops);
         broker.ready.set(true);
         broker.app.metrics.up.set(1);
@@ -236,34 +228,36 @@ impl Broker {
     ) {
         let every = self.app.limits.reload;
         let counts = Arc::clone(&self.app.metrics);
-        let server = self.server(&edge.tls, stops);
-        let api = server.run(http, router(Arc::clone(&self.app)));
-        self.tasks.spawn(async { ("the API", api.await.map_err(part("the API"))) });
+        let api = self.server(&edge.tls, stops).run(http, router(Arc::clone(&self.app)));
+        self.own("the API", async { api.await.map_err(part("the API")) });
         let tls = reload::tls(Arc::clone(&edge.tls), Arc::clone(&counts), every, stops.clone());
-        self.tasks.spawn(async { ("the reload of certificates", Ok(tls.await)) });
+        self.own("the reload of certificates", tls);
         if let Some(source) = edge.source {
             let policy = reload::policy(source, Arc::clone(&self.app), every, stops.clone());
-            self.tasks.spawn(async { ("the reload of the policy", Ok(policy.await)) });
+            self.own("the reload of the policy", policy);
         }
-        let watch = watch(Arc::clone(&self.app), stops.clone());
-        self.tasks.spawn(async { ("the watch over the engine", watch.await) });
+        self.own("the watch over the engine", watch(Arc::clone(&self.app), stops.clone()));
         let Some(listener) = metrics else { return };
         let page = plain::metrics(Arc::clone(&counts));
-        match edge.metrics_tls {
-            None => {
-                let plain = plain::run(listener, page, stops.clone());
-                self.tasks.spawn(async { ("metrics", plain.await.map_err(part("metrics"))) });
-            }
-            Some(tls) => {
-                let secure = self.server(&tls, stops).run(listener, page);
-                self.tasks.spawn(async { ("metrics", secure.await.map_err(part("metrics"))) });
-                if !Arc::ptr_eq(&tls, &edge.tls) {
-                    let tls = reload::tls(tls, counts, every, stops.clone());
-                    self.tasks
-                        .spawn(async { ("the reload of metrics' certificates", Ok(tls.await)) });
-                }
-            }
+        let Some(tls) = edge.metrics_tls else {
+            let plain = plain::run(listener, page, stops.clone());
+            self.own("metrics", async { plain.await.map_err(part("metrics")) });
+            return;
+        };
+        let secure = self.server(&tls, stops).run(listener, page);
+        self.own("metrics", async { secure.await.map_err(part("metrics")) });
+        if !Arc::ptr_eq(&tls, &edge.tls) {
+            let tls = reload::tls(tls, counts, every, stops.clone());
+            self.own("the reload of the certificates of metrics", tls);
         }
+    }
+
+    fn own(
+        &mut self,
+        what: &'static str,
+        part: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) {
+        self.tasks.spawn(async move { (what, part.await) });
     }
 
     fn server(&self, tls: &Arc<Tls>, stops: &watch::Receiver<bool>) -> Server {
@@ -327,18 +321,11 @@ fn part(what: &'static str) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Part { what, source }
 }
 
-/// Asks the engine every second what is revoked, and so whether it lives.
+/// Waits for the end of the engine, which is the end of the broker.
 async fn watch(app: Arc<App>, mut stopping: watch::Receiver<bool>) -> Result<(), Error> {
-    loop {
-        tokio::select! {
-            _ = stopping.wait_for(|stopping| *stopping) => return Ok(()),
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
-        // One that is busy is asked again; one that is gone is not coming back.
-        if let Err(Failure::Unavailable | Failure::Unknown) = app.revoked.refresh(&app.engine).await
-        {
-            return Err(Error::Ended("the engine"));
-        }
+    tokio::select! {
+        _ = stopping.wait_for(|stopping| *stopping) => Ok(()),
+        () = app.revoked.until_engine_ends() => Err(Error::Ended("the engine")),
     }
 }
 

@@ -127,18 +127,16 @@ impl Server {
     ) -> Option<Peer> {
         let leaf = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         let identity = leaf.map_or(Err(identity::Error::Unreadable), Identity::of);
-        let (share, seat) = match &identity {
-            Ok(known) => match self.admission.connect(&known.caller) {
-                Ok((share, seat)) => (Some(share), Some(seat)),
-                Err(_) => {
-                    tracing::warn!(caller = %known.caller, "has too many connections");
-                    self.refused("cluster_full");
-                    return None;
-                }
-            },
-            // It is told so in HTTP, as the Go broker does; there is no more it can do.
-            Err(_) => (None, None),
-        };
+        let (mut share, mut seat) = (None, None);
+        // Whom nobody knows is told so in HTTP, as the Go broker does; there is no more it can do.
+        if let Ok(known) = &identity {
+            let Ok(connected) = self.admission.connect(&known.caller) else {
+                tracing::warn!(caller = %known.caller, "has too many connections");
+                self.refused("cluster_full");
+                return None;
+            };
+            (share, seat) = (Some(connected.0), Some(connected.1));
+        }
         Some(Peer { address, identity, share, leaving, _seat: seat })
     }
 }

@@ -61,9 +61,9 @@ pub struct Config {
     /// Where the addresses are written to.
     pub address_file: Option<PathBuf>,
     /// How log lines look.
-    pub log_format: &'static str,
+    pub log_format: Format,
     /// What is logged.
-    pub log_level: &'static str,
+    pub log_level: Level,
     /// Connections in all.
     pub connections_max: usize,
     /// Connections of one cluster.
@@ -100,12 +100,7 @@ impl Config {
             metrics_cert_path: flags.metrics_secure.then(|| metrics_cert.clone()),
             address_file: flags.address_file.clone(),
             log_format: log_format(flags),
-            log_level: match flags.log_level {
-                Level::Debug => "debug",
-                Level::Info => "info",
-                Level::Warn => "warn",
-                Level::Error => "error",
-            },
+            log_level: flags.log_level,
             connections_max: some("connections-max", flags.connections_max, base.connections)?,
             cluster_connections_max: some(
                 "cluster-connections-max",
@@ -133,11 +128,9 @@ impl Config {
 }
 
 /// As the Go broker: lines for people in development mode, which is its default, else JSON.
-fn log_format(flags: &Flags) -> &'static str {
-    match (flags.log_format, flags.ignored.zap_devel) {
-        (Some(Format::Json), _) | (None, Some(false)) => "json",
-        (Some(Format::Text), _) | (None, _) => "text",
-    }
+fn log_format(flags: &Flags) -> Format {
+    let default = if flags.ignored.zap_devel == Some(false) { Format::Json } else { Format::Text };
+    flags.log_format.unwrap_or(default)
 }
 
 fn some<N: PartialEq + Default>(flag: &'static str, given: Option<N>, base: N) -> Result<N, Error> {
@@ -191,7 +184,7 @@ mod tests {
         assert_eq!(config.http_cert_path, PathBuf::from("/etc/broker/certs"));
         assert_eq!(config.health_probe_address, Some(Address::new(None, 8081)));
         assert_eq!(config.metrics_address, None);
-        assert_eq!(config.log_format, "text");
+        assert_eq!(config.log_format, Format::Text);
     }
 
     #[test]
@@ -211,7 +204,7 @@ mod tests {
         assert_eq!(config.metrics_address, Some(Address::new(None, 8080)));
         assert_eq!(config.metrics_cert_path, None);
         assert_eq!(config.without_effect, ["enable-http2", "leader-elect"]);
-        assert_eq!((config.log_format, config.log_level), ("json", "debug"));
+        assert_eq!((config.log_format, config.log_level), (Format::Json, Level::Debug));
     }
 
     #[test]

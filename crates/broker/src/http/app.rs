@@ -12,7 +12,7 @@ use crate::clock::Machine;
 use crate::engine::Handle;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::revoked::Revoked;
+use crate::revoked::Shut;
 
 /// What every handler works with.
 pub struct App {
@@ -21,7 +21,7 @@ pub struct App {
     /// What the operator decided beforehand, as the engine has it.
     pub policy: ArcSwap<Policy>,
     /// Who is shut out.
-    pub revoked: Revoked,
+    pub revoked: Shut,
     /// Turns.
     pub admission: Arc<Admission>,
     /// Bounds.

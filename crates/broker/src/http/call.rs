@@ -154,11 +154,6 @@ impl Call {
         self.app.policy.load_full()
     }
 
-    /// A key that nobody else has.
-    pub(crate) fn new_key(&self) -> Result<Key, Problem> {
-        random::key().map_err(|error| Problem::new(Code::Internal, error.to_string()))
-    }
-
     /// How much of an explanation the caller sees.
     pub(crate) fn visibility(&self) -> Visibility {
         match self.caller() {
@@ -191,6 +186,11 @@ impl Call {
             other => other,
         }
     }
+}
+
+/// A key that nobody else has.
+pub(crate) fn new_key() -> Result<Key, Problem> {
+    random::key().map_err(|error| Problem::new(Code::Internal, error.to_string()))
 }
 
 /// The role does not allow it.

@@ -85,6 +85,7 @@ async fn answer(
         Ok(response) => response,
         Err(problem) => {
             denied(&app, &problem, name, &caller, &id);
+            let shape = if is_about_identity(&problem) { Shape::Plain } else { shape };
             let mut response = reply::problem(&problem, shape);
             if problem.code() == Some(Code::MethodNotAllowed) {
                 reply::allow(response.headers_mut(), &methods(path));
@@ -101,6 +102,14 @@ async fn answer(
     let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     tracing::debug!(request = id, caller, route = name, status, took_us, "answered");
     if is_head { reply::without_body(response) } else { response }
+}
+
+/// The Go broker asks who it is before it looks at the route, and answers in plain text.
+fn is_about_identity(problem: &Problem) -> bool {
+    matches!(
+        problem.code(),
+        Some(Code::CertificateRequired | Code::InvalidIdentity | Code::CertificateRevoked)
+    )
 }
 
 fn caller_of(request: &Request<Body>) -> String {
@@ -150,7 +159,8 @@ async fn handle(
     (request, id): (Request<Body>, String),
 ) -> Result<Response, Problem> {
     if path == paths::HEALTH && route.is_some() {
-        return Ok(reply::body(StatusCode::OK, Shape::Plain.content_type(), b"ok".to_vec()));
+        // Asked by whoever has a certificate, also one that names nobody, as in the Go broker.
+        return Ok(health());
     }
     let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
     let peer = peer.ok_or_else(no_certificate)?;
@@ -273,11 +283,21 @@ fn too_large(most: usize) -> Problem {
     problem
 }
 
+fn health() -> Response {
+    reply::body(StatusCode::OK, Shape::Plain.content_type(), b"ok".to_vec())
+}
+
+/// The description of all this, as it is checked in: `cargo xtask gen` makes it, and a test there
+/// compares.
+fn openapi() -> Response {
+    const TEXT: &[u8] = include_bytes!("../../../../docs/openapi.json");
+    reply::body(StatusCode::OK, Shape::Json.content_type(), TEXT.to_vec())
+}
+
 async fn respond(call: &Call) -> Result<Response, Problem> {
     match call.row.endpoint {
-        // Answered before anybody is asked who they are.
-        Endpoint::Health => Ok(reply::done()),
-        Endpoint::Openapi => Ok(reply::done()),
+        Endpoint::Health => Ok(health()),
+        Endpoint::Openapi => Ok(openapi()),
         Endpoint::Advertise => advertisements::post(call).await,
         Endpoint::GetAdvertisement => advertisements::get(call).await,
         Endpoint::Reserve => reservations::reserve(call).await,

@@ -7,10 +7,13 @@ use sublet_core::id::ClusterId;
 use sublet_wire::{Problem, v1};
 
 use super::call::Call;
-use super::reply;
+use super::{reply, watch};
 
 /// The list, or the stream.
 pub(super) async fn get(call: &Call) -> Result<Response, Problem> {
+    if call.flag("watch")? {
+        return watch::open(call).await;
+    }
     let cluster = call.cluster()?.clone();
     let list = call.look(move |books, _| for_go(books, &cluster)).await?;
     // As Go writes a list that was never begun.

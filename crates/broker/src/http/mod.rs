@@ -15,6 +15,7 @@ mod advertisements;
 mod reservations;
 mod lists;
 mod instructions;
+mod watch;
 mod clusters;
 mod operator;
 

@@ -20,13 +20,7 @@ pub(super) async fn operate(call: &Call) -> Result<Response, Problem> {
         request = call.id, caller = %call.caller(), route = call.row.route, ?action, why,
         "operator"
     );
-    let shuts_out = matches!(action, Action::Revoke(_) | Action::Reinstate(_));
     call.settle(Command::Operate { operator, why, action }).await?;
-    if shuts_out {
-        // Acknowledged only when it holds here, on open connections too.
-        let refreshed = call.app.revoked.refresh(&call.app.engine).await;
-        refreshed.map_err(|failure| call.problem(failure))?;
-    }
     Ok(reply::done())
 }
 

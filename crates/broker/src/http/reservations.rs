@@ -10,7 +10,7 @@ use sublet_core::plan::{Command, Reply, Which};
 use sublet_core::reservation::{Phase, Reservation};
 use sublet_wire::{Code, Problem, v1};
 
-use super::call::{Call, parameter};
+use super::call::{Call, new_key, parameter};
 use super::reply;
 use crate::engine::Settled;
 use crate::identity::Caller;
@@ -26,7 +26,7 @@ pub(super) async fn reserve(call: &Call) -> Result<Response, Problem> {
         return decision(call, settled);
     }
     let named = call.key()?;
-    let key = named.clone().map_or_else(|| call.new_key(), Ok)?;
+    let key = named.clone().map_or_else(new_key, Ok)?;
     let explain = sent.explain;
     let command = Command::Reserve { requester, key: key.clone(), ask, explain };
     let settled = call.settle(command).await;
