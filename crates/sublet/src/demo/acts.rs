@@ -29,7 +29,9 @@ pub(super) async fn play(world: &mut World, stage: &mut Stage) -> Result<()> {
     expire(world, stage).await?;
     survive(world, stage).await?;
     release(world, stage, &web).await?;
-    audit(world, stage).await
+    audit(world, stage).await?;
+    world.forget_heard();
+    Ok(())
 }
 
 /// What somebody asks for.
@@ -115,8 +117,10 @@ async fn instruct(world: &mut World, stage: &mut Stage, web: &Reservation) -> Re
     let keep = world.told("hub", &web.id, Duty::Keep).await?;
     ensure!(keep.instruction.peer_id == "shop", "hub keeps it for another: {keep:?}");
     stage.say(sentence(&keep)).await?;
+    let using = world.told("shop", &web.id, Duty::Keep).await?;
+    ensure!(using.instruction.peer_id == "hub", "shop uses another: {using:?}");
+    stage.say(sentence(&using)).await?;
     let active = world.in_phase(&web.id, "Active").await?;
-    stage.say("shop is told: use it on hub; it says that it does, which makes it Active").await?;
     stage.table(std::slice::from_ref(&active)).await
 }
 

@@ -44,6 +44,8 @@ pub(super) struct World {
     pub(super) broker: Broker,
     clients: BTreeMap<String, Client>,
     heard: mpsc::Receiver<Heard>,
+    /// What was heard while the play waited for something else.
+    heard_before: Vec<Heard>,
     folder: TempDir,
 }
 
@@ -67,7 +69,7 @@ impl World {
             let client = client(folder.path(), name, &broker.url())?;
             agents.spawn(Agent::new(name.parse()?, size(figures), client, sender.clone()).run());
         }
-        Ok((Self { broker, clients, heard, folder }, agents))
+        Ok((Self { broker, clients, heard, heard_before: Vec::new(), folder }, agents))
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -131,7 +133,7 @@ impl World {
         heard.unwrap_or_else(|_| bail!("not every cluster was heard of"))
     }
 
-    /// What a cluster was told next about a reservation: this duty.
+    /// What a cluster is told about a reservation, once it is told this duty.
     pub(super) async fn told(&mut self, cluster: &str, id: &str, duty: Duty) -> Result<Heard> {
         let is_it = |heard: &Heard| {
             let Heard { cluster: who, instruction } = heard;
@@ -139,12 +141,16 @@ impl World {
                 && instruction.reservation_id == id
                 && instruction.duty() == Some(duty)
         };
+        if let Some(place) = self.heard_before.iter().position(is_it) {
+            return Ok(self.heard_before.remove(place));
+        }
         let found = async {
             loop {
                 let heard = self.heard.recv().await.context("no cluster is left")?;
                 if is_it(&heard) {
                     return Ok(heard);
                 }
+                self.heard_before.push(heard);
             }
         };
         let found = timeout(PATIENCE, found).await;
@@ -158,6 +164,7 @@ impl World {
 
     /// Forgets what was heard so far.
     pub(super) fn forget_heard(&mut self) {
+        self.heard_before.clear();
         while self.heard.try_recv().is_ok() {}
     }
 }

@@ -43,7 +43,7 @@ pub(crate) enum Format {
 #[derive(clap::Args)]
 pub(crate) struct Output {
     /// How to print it.
-    #[arg(short, long = "output", value_enum, value_name = "FORMAT")]
+    #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
 }
 

@@ -73,8 +73,8 @@ fn a_file_that_is_not_understood_says_where() {
 fn the_file_is_where_the_environment_says() {
     let anna = with_certificates();
     let mut command = anna.command(&["config", "set-context", "dev", "--cert-path", "anna"]);
-    let status = command.env("SUBLET_CONFIG", anna.path("own.toml")).status().unwrap();
-    assert!(status.success());
+    let output = command.env("SUBLET_CONFIG", anna.path("own.toml")).output().unwrap();
+    assert!(output.status.success());
     assert!(anna.read("own.toml").contains("[contexts.dev]"));
     assert!(!anna.path(FILE).exists());
 }

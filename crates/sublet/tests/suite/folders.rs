@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use sublet_core::event::{Event, Note};
 use sublet_core::reservation::Actor;
 use sublet_core::time::Time;
 use sublet_log::{Body, Embedded, Log, Record, Writer};
 
+use crate::broker::Owned;
 use crate::program::Person;
 
 /// Appends records, each of which cordons a cluster.
@@ -62,16 +63,6 @@ fn a_log_is_followed_while_it_is_written() {
     assert!(next().starts_with("1 ") && next().starts_with("2 "));
     grow(&log, 1);
     assert!(next().starts_with("3 "));
-}
-
-/// A process that does not outlive its test.
-struct Owned(Child);
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
 }
 
 #[test]
