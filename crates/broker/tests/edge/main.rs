@@ -5,4 +5,6 @@ mod stage;
 mod replay;
 mod authorization;
 mod certificates;
+mod streams;
 mod input;
+mod ports;

@@ -150,16 +150,16 @@ fn check(note: &str, theirs: &Value, ours: &Answer) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_recorded_exchange_ends_as_with_the_go_broker() {
     let mut player = Player::new().await;
-    let (mut played, mut wrong) = (0, Vec::new());
+    let (mut count, mut wrong) = (0, Vec::new());
     for line in EXCHANGES.lines() {
         let exchange: Value = serde_json::from_str(line).unwrap();
         let [note, identity] = ["note", "identity"].map(|name| exchange[name].as_str().unwrap());
         let ours = player.play(identity, &exchange["request"]).await;
         let found = check(note, &exchange["response"], &ours);
         wrong.extend(found.into_iter().map(|what| format!("{note}: {what}")));
-        played += 1;
+        count += 1;
     }
-    assert_eq!((played, wrong), (60, Vec::new()));
+    assert_eq!((count, wrong), (60, Vec::new()));
     player.stage.end().await;
 }
 

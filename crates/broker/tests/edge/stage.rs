@@ -272,6 +272,15 @@ impl Client {
         Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
     }
 
+    /// Opens a stream of lines.
+    pub(crate) async fn open(&mut self, path: &str) -> Lines {
+        let request = Request::builder().uri(path).header("host", "localhost");
+        let request = request.body(Full::new(Bytes::new())).unwrap();
+        let response = self.sender.send_request(request).await.unwrap();
+        let status = response.status().as_u16();
+        Lines { status, body: response.into_body(), rest: Vec::new() }
+    }
+
     pub(crate) async fn get(&mut self, path: &str) -> Answer {
         self.send("GET", path, None).await.unwrap()
     }
@@ -285,6 +294,41 @@ impl Client {
         let answer = self.post("/api/v1/advertisements", &advertisement(cluster, cores)).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer
+    }
+}
+
+/// A stream that is open.
+pub(crate) struct Lines {
+    pub(crate) status: u16,
+    body: hyper::body::Incoming,
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line; none at the end.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let patience = Duration::from_secs(20);
+            let frame = tokio::time::timeout(patience, self.body.frame()).await;
+            match frame.expect("a line should have come") {
+                Some(Ok(frame)) => self.rest.extend_from_slice(frame.data_ref().unwrap()),
+                Some(Err(_)) | None => return None,
+            }
+        }
+    }
+
+    /// The next line that is more than a sign of life.
+    pub(crate) async fn news(&mut self) -> Option<Value> {
+        loop {
+            match self.next().await {
+                Some(line) if line["type"] == "BOOKMARK" => {}
+                line => return line,
+            }
+        }
     }
 }
 
