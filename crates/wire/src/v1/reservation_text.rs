@@ -1,0 +1,68 @@
+//! What is said of a reservation in words, and what its enums are called on the wire.
+
+use sublet_core::reservation::{Actor, Confirmation, Reason, Reservation, State};
+
+/// A reason as the wire names it.
+pub(crate) fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::ReleasedByRequester => "ReleasedByRequester",
+        Reason::WithdrawnByProvider => "WithdrawnByProvider",
+        Reason::ReleasedByOperator => "ReleasedByOperator",
+        Reason::Expired => "Expired",
+        Reason::Drained => "Drained",
+        Reason::ProviderLost => "ProviderLost",
+        Reason::PeeringFailed => "PeeringFailed",
+        Reason::NeverActivated => "NeverActivated",
+        Reason::WaitOver => "WaitOver",
+    }
+}
+
+/// What is known of the provider, as the wire names it.
+pub(crate) fn confirmation(known: Confirmation) -> &'static str {
+    match known {
+        Confirmation::Confirmed => "Confirmed",
+        Confirmation::Unconfirmed => "Unconfirmed",
+        Confirmation::ProviderLost => "ProviderLost",
+        Confirmation::NothingHeld => "NothingHeld",
+    }
+}
+
+/// Somebody who did something, for people.
+pub(crate) fn actor(actor: &Actor) -> String {
+    match actor {
+        Actor::Cluster(cluster) => format!("cluster {cluster}"),
+        Actor::Operator(name) => format!("operator {name}"),
+        Actor::Broker => "the broker".to_owned(),
+    }
+}
+
+/// Where a reservation stands, for people; what it has in common with the Go system in its words.
+pub(crate) fn message(known: &Reservation) -> String {
+    match &known.state {
+        State::Pending { .. } => "Waiting until a cluster has room".to_owned(),
+        State::Reserved(grant) => format!("Resources locked in cluster {}", grant.provider),
+        State::Active(grant) => format!("Resources in use in cluster {}", grant.provider),
+        State::Releasing(grant, ending) => {
+            format!(
+                "{}; cluster {} has not confirmed yet that it is gone",
+                ended(ending.reason),
+                grant.provider
+            )
+        }
+        State::Ended { ending, .. } => ended(ending.reason).to_owned(),
+    }
+}
+
+fn ended(reason: Reason) -> &'static str {
+    match reason {
+        Reason::ReleasedByRequester => "Released by its requester",
+        Reason::WithdrawnByProvider => "Taken back by its provider",
+        Reason::ReleasedByOperator => "Released by an operator",
+        Reason::Expired => "Its time was over",
+        Reason::Drained => "Its provider is being emptied",
+        Reason::ProviderLost => "Its provider was given up as lost",
+        Reason::PeeringFailed => "The clusters could not be joined",
+        Reason::NeverActivated => "The requester did not confirm use in time",
+        Reason::WaitOver => "No cluster had room while it waited",
+    }
+}
