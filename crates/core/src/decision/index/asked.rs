@@ -24,22 +24,54 @@ pub(super) fn names(resources: &Resources) -> u64 {
     })
 }
 
+/// Sizes, and what the request takes of each: most neighbours have the same, and a division is the
+/// most expensive step of the search.
+#[derive(Default)]
+struct Taken {
+    sizes: Cell<[u64; 4]>,
+    shares: Cell<[u64; 4]>,
+}
+
+impl Taken {
+    /// The shares that `amounts` take of a provider of this size. Of one that has none of
+    /// something, a request for it would take all.
+    fn of(&self, amounts: [u64; 4], size: [u64; 4]) -> [u64; 4] {
+        let mut shares = self.shares.get();
+        let known = self.sizes.get();
+        if known == size {
+            return shares;
+        }
+        for (((to, amount), known), size) in shares.iter_mut().zip(amounts).zip(known).zip(size) {
+            if known != size {
+                *to = share(amount, size.max(1));
+            }
+        }
+        self.sizes.set(size);
+        self.shares.set(shares);
+        shares
+    }
+}
+
 /// A request as the search sees it.
 pub(crate) struct Asked<'a> {
     pub(crate) resources: &'a Resources,
     pub(super) amounts: [u64; 4],
     names: u64,
     extended: u64,
-    /// The last size that was asked about, and what the request takes of it: most neighbours have
-    /// the same size, and a division is the most expensive step of the search.
-    taken: Cell<Option<([u64; 4], u64)>>,
+    /// What it takes of the largest and of the smallest size that was last asked about.
+    of_largest: Taken,
+    of_smallest: Taken,
 }
 
 impl<'a> Asked<'a> {
     pub(super) fn new(resources: &'a Resources) -> Self {
         let amounts = columns(resources);
         let extended = u64::try_from(resources.extended_iter().count()).unwrap_or(u64::MAX);
-        Self { resources, amounts, names: names(resources), extended, taken: Cell::new(None) }
+        // Of the size zero, which is the first that is known, all is taken.
+        let all = amounts.map(|amount| share(amount, 1));
+        let taken = || Taken { shares: Cell::new(all), ..Taken::default() };
+        let (of_largest, of_smallest) = (taken(), taken());
+        Self { resources, amounts, names: names(resources), extended, of_largest, of_smallest }
     }
 
     /// Can any provider under `summary` have room?
@@ -54,26 +86,14 @@ impl<'a> Asked<'a> {
             && !summary.is_empty()
     }
 
+    /// The same, with a look at what is free of cpu and memory together.
+    pub(super) fn may_be_met(&self, summary: &Summary) -> bool {
+        self.may_fit(summary) && self.most_left(summary).is_some()
+    }
+
     pub(super) fn asks_cpu_and_memory(&self) -> bool {
         let [cpu, memory, ..] = self.amounts;
         cpu > 0 && memory > 0
-    }
-
-    /// The share that the request takes of a provider of this size, summed over the four columns.
-    fn taken_of(&self, size: [u64; 4]) -> u64 {
-        if let Some((known, sum)) = self.taken.get()
-            && known == size
-        {
-            return sum;
-        }
-        // Of a provider that has none of it, the request would take all.
-        let sum = self
-            .amounts
-            .iter()
-            .zip(size)
-            .fold(0_u64, |sum, (amount, size)| sum.saturating_add(share(*amount, size.max(1))));
-        self.taken.set(Some((size, sum)));
-        sum
     }
 
     /// The sum of those of the free shares that the request asks for.
@@ -91,19 +111,24 @@ impl<'a> Asked<'a> {
         } else {
             self.free_of([cpu, memory, gpu, storage])
         };
-        let left = free.checked_sub(self.taken_of(summary.largest))?;
+        let left = free.checked_sub(sum(self.of_largest.of(self.amounts, summary.largest)))?;
         // Extended resources are not summarised: all of each may be free.
         Some(left.saturating_add(self.extended.saturating_mul(WHOLE)))
     }
 
     /// The headroom of no provider with room under `summary` is below this.
     pub(crate) fn least_left(&self, summary: &Summary) -> u64 {
+        let taken = self.of_smallest.of(self.amounts, summary.smallest);
+        let asked = self.amounts.iter().zip(summary.least.into_iter().zip(taken));
+        let each = asked.fold(0_u64, |sum, (amount, (least, taken))| {
+            let left = if *amount > 0 { least.saturating_sub(taken) } else { 0 };
+            sum.saturating_add(left)
+        });
         if !self.asks_cpu_and_memory() {
-            return 0;
+            return each;
         }
-        let ([cpu, memory, ..], [cpu_size, memory_size, ..]) = (self.amounts, summary.smallest);
-        let taken = share(cpu, cpu_size.max(1)).saturating_add(share(memory, memory_size.max(1)));
-        summary.pair_least.saturating_sub(taken)
+        let [cpu, memory, ..] = taken;
+        each.max(summary.pair_least.saturating_sub(cpu.saturating_add(memory)))
     }
 
     /// The headroom of a provider that fits, whose free shares are known: the same figure as
@@ -117,11 +142,15 @@ impl<'a> Asked<'a> {
 
     /// The same for a provider of this size, without extended resources.
     pub(super) fn left_of(&self, free: [u64; 4], size: [u64; 4]) -> u64 {
-        self.free_of(free).saturating_sub(self.taken_of(size))
+        self.free_of(free).saturating_sub(sum(self.of_largest.of(self.amounts, size)))
     }
 
     /// Must the row itself be looked at to know whether it fits?
     pub(super) fn needs_row(&self) -> bool {
         self.extended > 0
     }
+}
+
+fn sum(shares: [u64; 4]) -> u64 {
+    shares.into_iter().fold(0, u64::saturating_add)
 }

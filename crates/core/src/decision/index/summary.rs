@@ -21,6 +21,8 @@ pub(crate) struct Summary {
     pub(super) first: u64,
     /// The least sum of the free shares of cpu and memory.
     pub(super) pair_least: u64,
+    /// The least share free of each.
+    pub(super) least: [u64; 4],
     /// The largest size: there a request takes the smallest share.
     pub(super) largest: [u64; 4],
     /// The smallest size.
@@ -41,6 +43,7 @@ impl Summary {
         pair_next: u64::MAX,
         first: u64::MAX,
         pair_least: u64::MAX,
+        least: [u64::MAX; 4],
         largest: [0; 4],
         smallest: [u64::MAX; 4],
         names: 0,
@@ -53,9 +56,8 @@ impl Summary {
         raise(&mut self.room, &other.room);
         raise(&mut self.free, &other.free);
         raise(&mut self.largest, &other.largest);
-        for (mine, other) in self.smallest.iter_mut().zip(other.smallest) {
-            *mine = other.min(*mine);
-        }
+        lower(&mut self.smallest, &other.smallest);
+        lower(&mut self.least, &other.least);
         self.pair = self.pair.max(other.pair);
         self.first = self.first.min(other.first);
         self.pair_least = self.pair_least.min(other.pair_least);
@@ -96,5 +98,11 @@ impl Summary {
 fn raise(mine: &mut [u64; 4], other: &[u64; 4]) {
     for (mine, other) in mine.iter_mut().zip(other) {
         *mine = (*mine).max(*other);
+    }
+}
+
+fn lower(mine: &mut [u64; 4], other: &[u64; 4]) {
+    for (mine, other) in mine.iter_mut().zip(other) {
+        *mine = (*mine).min(*other);
     }
 }
