@@ -18,6 +18,12 @@ pub(crate) enum By {
 pub(super) struct Order([u64; 4]);
 
 impl Order {
+    /// The size or the currency.
+    fn class(self) -> u64 {
+        let [class, ..] = self.0;
+        class
+    }
+
     pub(super) fn new(by: By, row: &Row, tag: Tag, figures: &Figures) -> Self {
         let (cpu, memory) = (row.allocatable.cpu, row.allocatable.memory);
         let sizes = about::<3>(cpu) << 16 | about::<3>(memory);
@@ -30,6 +36,22 @@ impl Order {
                 Self([currency, prices << 32 | sizes, cpu, memory])
             }
         }
+    }
+}
+
+/// Where a full row of these is to be divided, and where the upper part begins: between two sizes
+/// (or currencies) if that leaves a few on either side, because a summary of one size says more.
+pub(super) fn division(orders: &[Order]) -> (usize, Order) {
+    let middle = orders.len() / 2;
+    let few = orders.len() / 8;
+    let classes = orders.iter().zip(orders.iter().skip(1)).zip(1..);
+    let ends = classes.filter(|((one, next), _)| one.class() != next.class());
+    let end = ends
+        .filter(|(_, at)| *at >= few && orders.len().saturating_sub(*at) >= few)
+        .min_by_key(|(_, at)| middle.abs_diff(*at));
+    match end {
+        Some(((_, next), at)) => (at, Order([next.class(), 0, 0, 0])),
+        None => (middle, orders.get(middle).copied().unwrap_or_default()),
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::Slot;
 use super::leaf::{FAN, Leaf};
-use super::order::Order;
+use super::order::{Order, division};
 use super::slab::{NONE, Slab};
 use super::summary::Summary;
 use super::tree::{Child, Node, Tree};
@@ -63,8 +63,9 @@ impl Tree {
         let mut lower: Vec<_> = ordered.collect();
         lower.sort_by_key(|(order, ..)| *order);
         let at_end = lower.last().is_none_or(|(last, ..)| *last <= order);
-        let upper = lower.split_off(if at_end { lower.len() } else { FAN / 2 });
-        let from = upper.first().map_or(order, |(first, ..)| *first);
+        let orders: Vec<Order> = lower.iter().map(|(order, ..)| *order).collect();
+        let (keep, from) = if at_end { (orders.len(), order) } else { division(&orders) };
+        let upper = lower.split_off(keep);
         let new = self.leaves.add(Leaf::default());
         for (home, rows) in [(number, lower), (new, upper)] {
             let Some(leaf) = self.leaves.get_mut(home) else { continue };
@@ -91,14 +92,17 @@ impl Tree {
         let at_end = place.saturating_add(1) == node.children.len();
         self.adopt(is_leaf, child.number, parent);
         if full {
-            self.split_node(parent, if at_end { FAN } else { FAN / 2 });
+            self.split_node(parent, at_end);
         }
     }
 
-    /// Moves the children from `keep` on into a new node beside this one.
-    fn split_node(&mut self, number: u32, keep: usize) {
+    /// Moves the upper part of the children into a new node beside this one: the last one alone, if
+    /// it came at the end.
+    fn split_node(&mut self, number: u32, at_end: bool) {
         let Some(node) = self.nodes.get_mut(number) else { return };
         let (grandparent, above_leaves) = (node.parent, node.above_leaves);
+        let orders: Vec<Order> = node.children.iter().map(|child| child.from).collect();
+        let keep = if at_end { FAN } else { division(&orders).0 };
         let children = node.children.split_off(keep.min(node.children.len()));
         let Some(from) = children.first().map(|child| child.from) else { return };
         let summary = sum(&children);
