@@ -56,15 +56,18 @@ pub(crate) trait Ranking {
     /// The tree in which it finds like providers together.
     const BY: By;
 
+    /// Does its bound see where there is too little of cpu and memory together, all over the tree?
+    const SEES_ROOM: bool;
+
     /// Is more headroom never worse, all else being equal?
     const PREFERS_HEADROOM: bool;
 
     /// The value of a provider that fits and is left with `headroom`, not rounded yet.
     fn score(headroom: u64, resources: &Resources, tag: impl FnOnce() -> Tag) -> Self::Score;
 
-    /// At least the value of every provider under `summary`, if the most headroom among them is
-    /// `most`.
-    fn bound(most: u64, asked: &Asked<'_>, summary: &Summary) -> Self::Score;
+    /// At least the value of every provider under `summary`; none, if it is clear that none there
+    /// has room.
+    fn bound(asked: &Asked<'_>, summary: &Summary) -> Option<Self::Score>;
 }
 
 /// The headroom that is left.
@@ -73,14 +76,15 @@ pub(crate) enum Headroom {}
 impl Ranking for Headroom {
     type Score = i64;
     const BY: By = By::Load;
+    const SEES_ROOM: bool = true;
     const PREFERS_HEADROOM: bool = true;
 
     fn score(headroom: u64, _: &Resources, _: impl FnOnce() -> Tag) -> i64 {
         rounded(headroom)
     }
 
-    fn bound(most: u64, _: &Asked<'_>, _: &Summary) -> i64 {
-        rounded(most)
+    fn bound(asked: &Asked<'_>, summary: &Summary) -> Option<i64> {
+        asked.most_left(summary).map(rounded)
     }
 }
 
@@ -90,14 +94,15 @@ pub(crate) enum Binpack {}
 impl Ranking for Binpack {
     type Score = i64;
     const BY: By = By::Load;
+    const SEES_ROOM: bool = false;
     const PREFERS_HEADROOM: bool = false;
 
     fn score(headroom: u64, _: &Resources, _: impl FnOnce() -> Tag) -> i64 {
         rounded(headroom).saturating_neg()
     }
 
-    fn bound(_: u64, asked: &Asked<'_>, summary: &Summary) -> i64 {
-        rounded(asked.least_left(summary)).saturating_neg()
+    fn bound(asked: &Asked<'_>, summary: &Summary) -> Option<i64> {
+        Some(rounded(asked.least_left(summary)).saturating_neg())
     }
 }
 
@@ -113,6 +118,7 @@ impl Ranking for Cheapest {
     /// large again), the headroom.
     type Score = (Reverse<(u64, [u64; 2])>, i64);
     const BY: By = By::Price;
+    const SEES_ROOM: bool = false;
     const PREFERS_HEADROOM: bool = true;
 
     fn score(headroom: u64, resources: &Resources, tag: impl FnOnce() -> Tag) -> Self::Score {
@@ -120,8 +126,8 @@ impl Ranking for Cheapest {
         (Reverse((tag.currency, halves(tag.price(resources)))), rounded(headroom))
     }
 
-    fn bound(most: u64, asked: &Asked<'_>, summary: &Summary) -> Self::Score {
-        Self::score(most, asked.resources, || summary.tag)
+    fn bound(asked: &Asked<'_>, summary: &Summary) -> Option<Self::Score> {
+        asked.most_left(summary).map(|most| Self::score(most, asked.resources, || summary.tag))
     }
 }
 

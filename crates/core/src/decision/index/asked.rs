@@ -24,31 +24,39 @@ pub(super) fn names(resources: &Resources) -> u64 {
     })
 }
 
-/// Sizes, and what the request takes of each: most neighbours have the same, and a division is the
+/// A size, and what the request takes of it: most neighbours have the same, and a division is the
 /// most expensive step of the search.
-#[derive(Default)]
 struct Taken {
-    sizes: Cell<[u64; 4]>,
+    size: Cell<[u64; 4]>,
     shares: Cell<[u64; 4]>,
 }
 
 impl Taken {
+    fn new() -> Self {
+        // Nobody has that much of everything.
+        Self { size: Cell::new([u64::MAX; 4]), shares: Cell::new([0; 4]) }
+    }
+
     /// The shares that `amounts` take of a provider of this size. Of one that has none of
     /// something, a request for it would take all.
-    fn of(&self, amounts: [u64; 4], size: [u64; 4]) -> [u64; 4] {
-        let mut shares = self.shares.get();
-        let known = self.sizes.get();
-        if known == size {
-            return shares;
+    #[inline]
+    fn of(&self, amounts: &[u64; 4], size: &[u64; 4]) -> [u64; 4] {
+        if self.size.get() != *size {
+            self.divide(amounts, size);
         }
-        for (((to, amount), known), size) in shares.iter_mut().zip(amounts).zip(known).zip(size) {
+        self.shares.get()
+    }
+
+    #[cold]
+    fn divide(&self, amounts: &[u64; 4], size: &[u64; 4]) {
+        let (known, mut shares) = (self.size.replace(*size), self.shares.get());
+        let pairs = amounts.iter().zip(known.iter().zip(size));
+        for (to, (amount, (known, size))) in shares.iter_mut().zip(pairs) {
             if known != size {
-                *to = share(amount, size.max(1));
+                *to = share(*amount, (*size).max(1));
             }
         }
-        self.sizes.set(size);
         self.shares.set(shares);
-        shares
     }
 }
 
@@ -56,6 +64,8 @@ impl Taken {
 pub(crate) struct Asked<'a> {
     pub(crate) resources: &'a Resources,
     pub(super) amounts: [u64; 4],
+    /// All bits of those that are asked for.
+    mask: [u64; 4],
     names: u64,
     extended: u64,
     /// What it takes of the largest and of the smallest size that was last asked about.
@@ -67,11 +77,9 @@ impl<'a> Asked<'a> {
     pub(super) fn new(resources: &'a Resources) -> Self {
         let amounts = columns(resources);
         let extended = u64::try_from(resources.extended_iter().count()).unwrap_or(u64::MAX);
-        // Of the size zero, which is the first that is known, all is taken.
-        let all = amounts.map(|amount| share(amount, 1));
-        let taken = || Taken { shares: Cell::new(all), ..Taken::default() };
-        let (of_largest, of_smallest) = (taken(), taken());
-        Self { resources, amounts, names: names(resources), extended, of_largest, of_smallest }
+        let (names, mask) = (names(resources), amounts.map(|amount| u64::from(amount == 0).wrapping_sub(1)));
+        let (of_largest, of_smallest) = (Taken::new(), Taken::new());
+        Self { resources, amounts, mask, names, extended, of_largest, of_smallest }
     }
 
     /// Can any provider under `summary` have room?
@@ -97,38 +105,35 @@ impl<'a> Asked<'a> {
     }
 
     /// The sum of those of the free shares that the request asks for.
-    fn free_of(&self, free: [u64; 4]) -> u64 {
-        let asked = self.amounts.iter().zip(free).filter(|(amount, _)| **amount > 0);
-        asked.fold(0_u64, |sum, (_, free)| sum.saturating_add(free))
+    fn free_of(&self, free: &[u64; 4]) -> u64 {
+        let asked = free.iter().zip(&self.mask).map(|(free, mask)| free & mask);
+        asked.fold(0, u64::wrapping_add)
     }
 
     /// The headroom of no provider under `summary` is above this; none, if the request takes more
     /// than is free of cpu and memory together, wherever each of them may be.
     pub(crate) fn most_left(&self, summary: &Summary) -> Option<u64> {
-        let [cpu, memory, gpu, storage] = summary.free;
+        let [_, _, gpu, storage] = summary.free;
         let free = if self.asks_cpu_and_memory() {
-            summary.pair.saturating_add(self.free_of([0, 0, gpu, storage]))
+            summary.pair.wrapping_add(self.free_of(&[0, 0, gpu, storage]))
         } else {
-            self.free_of([cpu, memory, gpu, storage])
+            self.free_of(&summary.free)
         };
-        let left = free.checked_sub(sum(self.of_largest.of(self.amounts, summary.largest)))?;
+        let taken = self.of_largest.of(&self.amounts, &summary.largest);
+        let left = free.checked_sub(sum(&taken))?;
         // Extended resources are not summarised: all of each may be free.
         Some(left.saturating_add(self.extended.saturating_mul(WHOLE)))
     }
 
     /// The headroom of no provider with room under `summary` is below this.
     pub(crate) fn least_left(&self, summary: &Summary) -> u64 {
-        let taken = self.of_smallest.of(self.amounts, summary.smallest);
-        let asked = self.amounts.iter().zip(summary.least.into_iter().zip(taken));
-        let each = asked.fold(0_u64, |sum, (amount, (least, taken))| {
-            let left = if *amount > 0 { least.saturating_sub(taken) } else { 0 };
-            sum.saturating_add(left)
-        });
-        if !self.asks_cpu_and_memory() {
-            return each;
-        }
+        let taken = self.of_smallest.of(&self.amounts, &summary.smallest);
+        let left = summary.least.iter().zip(&taken).zip(&self.mask);
+        let left = left.map(|((least, taken), mask)| least.saturating_sub(*taken) & mask);
+        let each = left.fold(0, u64::wrapping_add);
         let [cpu, memory, ..] = taken;
-        each.max(summary.pair_least.saturating_sub(cpu.saturating_add(memory)))
+        let pair = summary.pair_least.saturating_sub(cpu.wrapping_add(memory));
+        if self.asks_cpu_and_memory() { each.max(pair) } else { each }
     }
 
     /// The headroom of a provider that fits, whose free shares are known: the same figure as
@@ -137,12 +142,12 @@ impl<'a> Asked<'a> {
         if self.extended > 0 {
             return score::headroom(self.resources, row);
         }
-        self.left_of(free, columns(&row.allocatable))
+        self.left_of(&free, &columns(&row.allocatable))
     }
 
     /// The same for a provider of this size, without extended resources.
-    pub(super) fn left_of(&self, free: [u64; 4], size: [u64; 4]) -> u64 {
-        self.free_of(free).saturating_sub(sum(self.of_largest.of(self.amounts, size)))
+    pub(super) fn left_of(&self, free: &[u64; 4], size: &[u64; 4]) -> u64 {
+        self.free_of(free).saturating_sub(sum(&self.of_largest.of(&self.amounts, size)))
     }
 
     /// Must the row itself be looked at to know whether it fits?
@@ -151,6 +156,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-fn sum(shares: [u64; 4]) -> u64 {
-    shares.into_iter().fold(0, u64::saturating_add)
+/// None of them is above [`WHOLE`], so the sum is far from 2⁶⁴.
+fn sum(shares: &[u64; 4]) -> u64 {
+    shares.iter().copied().fold(0, u64::wrapping_add)
 }

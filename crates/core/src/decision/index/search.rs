@@ -19,7 +19,7 @@ use super::leaf::{FAN, Leaf};
 use super::slab::Slab;
 use super::summary::Summary;
 use super::tree::{Node, Tree};
-use super::{By, Index, Slot};
+use super::{Index, Slot};
 use crate::decision::score::Ranking;
 use crate::id::ClusterId;
 use crate::resources::Resources;
@@ -63,7 +63,7 @@ impl<'a, R: Ranking> Search<'a, R> {
     pub(super) fn run(mut self, count: usize) -> Vec<ClusterId> {
         let mut found = Vec::new();
         // Where room is no ground of the order, it takes long to see that there is none.
-        if R::BY != By::Load && !self.may_fit_under(self.index.by_load.root) {
+        if !R::SEES_ROOM && !self.may_fit_under(self.index.by_load.root) {
             return found;
         }
         self.tree.root.into_iter().for_each(|root| self.open(root));
@@ -203,13 +203,12 @@ impl<'a, R: Ranking> View<'a, R> {
         if !self.asked.may_fit(summary) {
             return None;
         }
-        let most = self.asked.most_left(summary)?;
         // Who reaches the bound has the greatest share free or is just below, so the first name
         // among those is all that a tie has to know.
         let at_most_free = R::PREFERS_HEADROOM && self.asked.asks_cpu_and_memory();
         let free_first = summary.pair_first.min(summary.pair_next);
         let first = if at_most_free { free_first } else { summary.first };
-        Some((R::bound(most, &self.asked, summary), Reverse(first)))
+        Some((R::bound(&self.asked, summary)?, Reverse(first)))
     }
 
     fn slot(&self, leaf: &Leaf, at: u8) -> Option<(u32, &'a Slot)> {
@@ -234,14 +233,14 @@ impl<'a, R: Ranking> View<'a, R> {
         let asked = &self.asked;
         let exact = asked.needs_row() || summary.is_of_one_size();
         // Of the largest size the request takes the smallest share, and the other way round.
-        let size = if R::PREFERS_HEADROOM { summary.largest } else { summary.smallest };
+        let size = if R::PREFERS_HEADROOM { &summary.largest } else { &summary.smallest };
         let mut fitting = leaf.fitting(&asked.amounts);
         while fitting != 0 {
             let Ok(at) = u8::try_from(fitting.trailing_zeros()) else { return };
             fitting &= fitting.wrapping_sub(1);
             let rank = Reverse(leaf.rank(usize::from(at)));
             if !asked.needs_row() {
-                let left = asked.left_of(leaf.free(usize::from(at)), size);
+                let left = asked.left_of(&leaf.free(usize::from(at)), size);
                 let tag = || self.slot(leaf, at).map_or(summary.tag, |(_, slot)| slot.tag);
                 each((R::score(left, asked.resources, tag), rank), at, exact);
             } else if let Some((_, slot)) = self.slot(leaf, at)
