@@ -127,7 +127,9 @@ impl Ranking for Cheapest {
     }
 
     fn bound(asked: &Asked<'_>, summary: &Summary) -> Option<Self::Score> {
-        asked.most_left(summary).map(|most| Self::score(most, asked.resources, || summary.tag))
+        asked
+            .most_left(summary)
+            .map(|most| Self::score(most, asked.resources, || summary.bounds.tag))
     }
 }
 

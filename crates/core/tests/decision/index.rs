@@ -169,6 +169,45 @@ proptest! {
     }
 }
 
+/// A row of one of a few sizes and many prices, by the digits of `n`.
+fn varied(n: u64) -> Row {
+    let (cores, part) = (4 << (n % 4), 1 + n / 4 % 40);
+    let allocatable = Resources::new(cores * 1000, cores << 32).with(Kind::Gpu, n % 3).unwrap();
+    let taken = Resources::new(cores * 20 * part, (cores << 26) * (n / 7 % 60));
+    let cost =
+        Cost { cpu_micros: n / 3 % 30, memory_micros: n / 11 % 30, currency: "EUR".to_owned() };
+    let room = allocatable.minus_floor(&taken);
+    Row {
+        room,
+        allocatable,
+        cost: (!n.is_multiple_of(50)).then_some(cost),
+        open: !n.is_multiple_of(17),
+    }
+}
+
+#[test]
+fn a_large_fleet_that_changes_is_searched_as_it_is_scanned() {
+    let (mut index, size) = (Index::default(), 4000);
+    let number = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let name = |n: u64| format!("c{}", n % size).parse::<ClusterId>().unwrap();
+    for n in 0..3 * size {
+        // First all of them, then others in their places, some of which go.
+        match number(n) % 9 {
+            0 if n > size => index.remove(&name(number(n))),
+            _ => index.set(&name(if n < size { n } else { number(n) }), varied(number(n))),
+        }
+    }
+    for n in 0..200 {
+        let ask = Resources::new(1 + number(n) % 9000, 1 + ((number(n) % 70) << 28));
+        let ask = ask.with(Kind::Gpu, u64::from(n % 8 == 0)).unwrap();
+        for strategy in Choice::ALL {
+            let accept = |cluster: &ClusterId| n % 4 > 0 || !cluster.as_str().ends_with('7');
+            let found = index.best(&ask, strategy, accept);
+            assert_eq!(found, index.scan(&ask, strategy, accept), "{strategy:?} {ask:?}");
+        }
+    }
+}
+
 #[test]
 fn names_that_always_fall_into_the_same_gap_are_still_in_order() {
     let mut index = Index::default();

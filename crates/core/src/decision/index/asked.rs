@@ -32,13 +32,12 @@ struct Taken {
 }
 
 impl Taken {
-    fn new() -> Self {
-        // Nobody has that much of everything.
-        Self { size: Cell::new([u64::MAX; 4]), shares: Cell::new([0; 4]) }
+    /// Of those that have nothing, all of what is asked for would be taken.
+    fn of_nothing(mask: &[u64; 4]) -> Self {
+        Self { size: Cell::new([0; 4]), shares: Cell::new(mask.map(|mask| mask & WHOLE)) }
     }
 
-    /// The shares that `amounts` take of a provider of this size. Of one that has none of
-    /// something, a request for it would take all.
+    /// The shares that `amounts` take of a provider of this size.
     #[inline]
     fn of(&self, amounts: &[u64; 4], size: &[u64; 4]) -> [u64; 4] {
         if self.size.get() != *size {
@@ -77,8 +76,9 @@ impl<'a> Asked<'a> {
     pub(super) fn new(resources: &'a Resources) -> Self {
         let amounts = columns(resources);
         let extended = u64::try_from(resources.extended_iter().count()).unwrap_or(u64::MAX);
-        let (names, mask) = (names(resources), amounts.map(|amount| u64::from(amount == 0).wrapping_sub(1)));
-        let (of_largest, of_smallest) = (Taken::new(), Taken::new());
+        let (names, mask) =
+            (names(resources), amounts.map(|amount| u64::from(amount == 0).wrapping_sub(1)));
+        let (of_largest, of_smallest) = (Taken::of_nothing(&mask), Taken::of_nothing(&mask));
         Self { resources, amounts, mask, names, extended, of_largest, of_smallest }
     }
 
@@ -90,7 +90,7 @@ impl<'a> Asked<'a> {
             && memory <= memory_room
             && gpu <= gpu_room
             && storage <= storage_room
-            && self.names & !summary.names == 0
+            && self.names & !summary.bounds.names == 0
             && !summary.is_empty()
     }
 
@@ -119,7 +119,7 @@ impl<'a> Asked<'a> {
         } else {
             self.free_of(&summary.free)
         };
-        let taken = self.of_largest.of(&self.amounts, &summary.largest);
+        let taken = self.of_largest.of(&self.amounts, &summary.bounds.largest);
         let left = free.checked_sub(sum(&taken))?;
         // Extended resources are not summarised: all of each may be free.
         Some(left.saturating_add(self.extended.saturating_mul(WHOLE)))
@@ -127,7 +127,7 @@ impl<'a> Asked<'a> {
 
     /// The headroom of no provider with room under `summary` is below this.
     pub(crate) fn least_left(&self, summary: &Summary) -> u64 {
-        let taken = self.of_smallest.of(&self.amounts, &summary.smallest);
+        let taken = self.of_smallest.of(&self.amounts, &summary.bounds.smallest);
         let left = summary.least.iter().zip(&taken).zip(&self.mask);
         let left = left.map(|((least, taken), mask)| least.saturating_sub(*taken) & mask);
         let each = left.fold(0, u64::wrapping_add);

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::asked::{columns, names};
 use super::slab::Slab;
-use super::summary::Summary;
+use super::summary::{Bounds, Summary};
 use super::{Row, Slot};
 use crate::decision::score::share;
 
@@ -16,6 +16,8 @@ pub(super) const FAN: usize = 16;
 pub(super) struct Figures {
     pub(super) room: [u64; 4],
     pub(super) free: [u64; 4],
+    /// There is something to lend.
+    pub(super) lends: bool,
 }
 
 impl Figures {
@@ -31,16 +33,19 @@ impl Figures {
             share(gpu_room, gpu),
             share(storage_room, storage),
         ];
-        Self { room, free }
+        Self { room, free, lends: room != [0; 4] || names(&row.room) != 0 }
     }
 }
 
 /// Some providers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Leaf {
     /// The node above.
     pub(super) parent: u32,
     count: usize,
+    /// Those that lend, one bit each.
+    lending: u16,
+    bounds: Bounds,
     /// Which they are.
     numbers: [u32; FAN],
     /// Numbers that order as the names do.
@@ -51,7 +56,16 @@ pub(super) struct Leaf {
 
 impl Leaf {
     pub(super) fn under(parent: u32) -> Self {
-        Self { parent, ..Self::default() }
+        Self {
+            parent,
+            count: 0,
+            lending: 0,
+            bounds: Bounds::EMPTY,
+            numbers: [0; FAN],
+            ranks: [0; FAN],
+            room: [[0; FAN]; 4],
+            free: [[0; FAN]; 4],
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -71,8 +85,11 @@ impl Leaf {
     }
 
     /// Adds a provider; the caller has seen to it that there is a place.
-    pub(super) fn push(&mut self, number: u32, rank: u64, figures: &Figures) {
-        self.write(self.count, number, rank, figures);
+    pub(super) fn push(&mut self, number: u32, slot: &Slot, figures: &Figures) {
+        self.write(self.count, number, slot.rank, figures);
+        if figures.lends {
+            self.bounds.add(&slot.bounds());
+        }
         self.count = self.count.saturating_add(1).min(FAN);
     }
 
@@ -92,6 +109,8 @@ impl Leaf {
         {
             (*to_number, *to_rank) = (number, rank);
         }
+        let bit = 1_u16.checked_shl(u32::try_from(at).unwrap_or(u32::MAX)).unwrap_or(0);
+        self.lending = self.lending & !bit | if figures.lends { bit } else { 0 };
         let columns = self.room.iter_mut().chain(&mut self.free);
         for (column, figure) in columns.zip(figures.room.into_iter().chain(figures.free)) {
             if let Some(place) = column.get_mut(at) {
@@ -116,7 +135,9 @@ impl Leaf {
 
     pub(super) fn figures(&self, at: usize) -> Figures {
         let room = self.room.each_ref().map(|column| column.get(at).copied().unwrap_or(0));
-        Figures { room, free: self.free(at) }
+        let shift = u32::try_from(at).unwrap_or(u32::MAX);
+        let lends = self.lending.checked_shr(shift).is_some_and(|bits| bits & 1 == 1);
+        Figures { room, free: self.free(at), lends }
     }
 
     /// Those that stand here.
@@ -125,30 +146,40 @@ impl Leaf {
         numbers.map(|(at, number)| (*number, self.figures(at))).collect()
     }
 
-    pub(super) fn summary(&self, slots: &Slab<Slot>) -> Summary {
-        let mut sum = Summary::EMPTY;
-        for (at, number) in self.numbers.iter().take(self.count).enumerate() {
-            let Some(slot) = slots.get(*number).filter(|slot| slot.row.open) else { continue };
-            let (Figures { room, free }, names) = (self.figures(at), names(&slot.row.room));
-            if room == [0; 4] && names == 0 {
-                continue;
+    /// Looks at all that lend to find the bounds, where they may have become narrower.
+    pub(super) fn gather(&mut self, slots: &Slab<Slot>) {
+        self.bounds = Bounds::EMPTY;
+        for (number, figures) in self.content() {
+            if let Some(slot) = slots.get(number).filter(|_| figures.lends) {
+                self.bounds.add(&slot.bounds());
             }
-            let size = columns(&slot.row.allocatable);
+        }
+    }
+
+    /// Is there nothing to gather after one has left?
+    pub(super) fn is_of_one_size(&self) -> bool {
+        self.bounds.is_of_one_size()
+    }
+
+    pub(super) fn summary(&self) -> Summary {
+        let mut sum = Summary::EMPTY;
+        let mut lending = self.lending;
+        while lending != 0 {
+            let at = usize::try_from(lending.trailing_zeros()).unwrap_or(FAN);
+            lending &= lending.wrapping_sub(1);
+            let (Figures { room, free, .. }, rank) = (self.figures(at), self.rank(at));
             let [cpu, memory, ..] = free;
             let pair = cpu.saturating_add(memory);
             sum.add(&Summary {
                 room,
                 free,
                 pair,
-                pair_first: self.rank(at),
+                pair_first: rank,
                 pair_next: u64::MAX,
-                first: self.rank(at),
+                first: rank,
                 pair_least: pair,
                 least: free,
-                largest: size,
-                smallest: size,
-                names,
-                tag: slot.tag,
+                bounds: self.bounds,
             });
         }
         sum

@@ -1,10 +1,15 @@
 //! Finds the best provider without looking at all of them.
 //!
-//! Providers of like size and load stand together in leaves of up to sixteen, under a tree of
-//! summaries that say what the best below can be at most: the most room, the greatest share free,
-//! the lowest price, the first name. `search` opens the most promising part until a provider
-//! itself is on top. An update rewrites one leaf and its few ancestors, or two where the load has
-//! changed so much that the provider stands elsewhere now.
+//! Like providers stand together in leaves of up to sixteen, under a tree of summaries that say what
+//! the best below can be at most: the most room, the greatest and the least share free, the lowest
+//! price, the first name. `search` opens the most promising part until a provider itself is on top.
+//!
+//! There are two such trees over the same slots. In the one by load, like means of one size and
+//! about as full: a node has one size almost everywhere, and what is left there after a request is
+//! known to a few hundredths, which serves headroom and bin packing. In the one by price, like means
+//! about as dear: the cheapest stand in one place, however full they are. An update rewrites one leaf
+//! of each and its few ancestors, or two where the load has changed so much that the provider
+//! stands elsewhere now.
 //!
 //! It is an arrangement of [`Row`]s and nothing more: [`Index::best`] answers exactly as
 //! [`Index::scan`] does, which looks at every row, whatever the order of updates was. Who may be
@@ -38,7 +43,7 @@ use tree::Tree;
 
 pub(crate) use asked::Asked;
 pub(crate) use order::By;
-pub(crate) use summary::Summary;
+pub(crate) use summary::{Bounds, Summary};
 
 /// What the index knows of one provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +77,10 @@ impl Slot {
             By::Load => self.leaves.0,
             By::Price => self.leaves.1,
         }
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds::of(&self.row, self.tag)
     }
 
     fn move_to(&mut self, by: By, leaf: u32) {
@@ -127,13 +136,14 @@ impl Index {
         let Some(slot) = self.slots.get_mut(number) else { return };
         let old = self.by_load.figures(number, slot).unwrap_or_default();
         let before = (self.by_load.order(slot, &old), self.by_price.order(slot, &old));
-        let figures = Figures::of(&row);
+        let (figures, bounds) = (Figures::of(&row), slot.bounds());
         if row.cost != slot.row.cost {
             slot.tag = Tag::of(row.cost.as_ref());
         }
         slot.row = row;
-        self.by_load.update(&mut self.slots, number, before.0, &figures);
-        self.by_price.update(&mut self.slots, number, before.1, &figures);
+        let stirred = slot.bounds() != bounds || figures.lends != old.lends;
+        self.by_load.update(&mut self.slots, number, (before.0, stirred), &figures);
+        self.by_price.update(&mut self.slots, number, (before.1, stirred), &figures);
     }
 
     /// Removes a provider.
@@ -202,9 +212,7 @@ impl Index {
             return self.scan(resources, strategy, accept).into_iter().collect();
         }
         match strategy {
-            Strategy::Headroom => {
-                Search::<Headroom>::new(self, resources, &mut accept).run(count)
-            }
+            Strategy::Headroom => Search::<Headroom>::new(self, resources, &mut accept).run(count),
             Strategy::Binpack => Search::<Binpack>::new(self, resources, &mut accept).run(count),
             Strategy::Cost => Search::<Cheapest>::new(self, resources, &mut accept).run(count),
         }

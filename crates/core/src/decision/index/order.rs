@@ -80,6 +80,6 @@ fn coarse(free: u64) -> u64 {
 /// The logarithm in steps of at most 2⁻ᴮ: the highest bit and the `B` after it. Below 2¹⁶.
 fn about<const B: u32>(amount: u64) -> u64 {
     let Some(log) = amount.checked_ilog2() else { return 0 };
-    let after = amount.wrapping_shr(log.saturating_sub(B)) & ((1 << B) - 1);
+    let after = amount.wrapping_shr(log.saturating_sub(B)) & !(u64::MAX << B);
     (u64::from(log) << B | after).saturating_add(1)
 }

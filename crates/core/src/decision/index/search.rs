@@ -4,9 +4,9 @@
 //! a provider that comes off the heap is better than everything still on it, and `accept` is asked
 //! about providers in exactly the order in which they would be chosen.
 //!
-//! Bounds help only where they tell nodes apart. When many leaves were opened in vain (prices that
-//! differ from each provider to the next, extended resources, sizes of which no two are alike in
-//! bin packing), the rest is finished in one pass over the columns, which costs less than the plain
+//! Bounds help only where they tell nodes apart. When many leaves were opened in vain (extended
+//! resources, sizes of which no two are alike in bin packing, the cheapest all being full), the rest
+//! is finished in one pass over the columns of the tree by load, which costs less than the plain
 //! scan does.
 
 use alloc::collections::BinaryHeap;
@@ -231,9 +231,10 @@ impl<'a, R: Ranking> View<'a, R> {
         mut each: impl FnMut(Merit<R>, u8, bool),
     ) {
         let asked = &self.asked;
-        let exact = asked.needs_row() || summary.is_of_one_size();
+        let exact = asked.needs_row() || summary.bounds.is_of_one_size();
         // Of the largest size the request takes the smallest share, and the other way round.
-        let size = if R::PREFERS_HEADROOM { &summary.largest } else { &summary.smallest };
+        let size =
+            if R::PREFERS_HEADROOM { &summary.bounds.largest } else { &summary.bounds.smallest };
         let mut fitting = leaf.fitting(&asked.amounts);
         while fitting != 0 {
             let Ok(at) = u8::try_from(fitting.trailing_zeros()) else { return };
@@ -241,7 +242,7 @@ impl<'a, R: Ranking> View<'a, R> {
             let rank = Reverse(leaf.rank(usize::from(at)));
             if !asked.needs_row() {
                 let left = asked.left_of(&leaf.free(usize::from(at)), size);
-                let tag = || self.slot(leaf, at).map_or(summary.tag, |(_, slot)| slot.tag);
+                let tag = || self.slot(leaf, at).map_or(summary.bounds.tag, |(_, slot)| slot.tag);
                 each((R::score(left, asked.resources, tag), rank), at, exact);
             } else if let Some((_, slot)) = self.slot(leaf, at)
                 && slot.row.open

@@ -29,7 +29,7 @@ impl Tree {
 
     /// The first leaf, under the first node.
     fn plant(&mut self) -> u32 {
-        let leaf = self.leaves.add(Leaf::default());
+        let leaf = self.leaves.add(Leaf::under(NONE));
         let child = Child { number: leaf, from: Order::default(), summary: Summary::EMPTY };
         let root = self.nodes.add(Node { parent: NONE, above_leaves: true, children: vec![child] });
         self.adopt(true, leaf, root);
@@ -49,16 +49,11 @@ impl Tree {
 
     /// Makes room in a full leaf for another row; returns the half where that belongs. What
     /// comes at the end gets a leaf of its own, so that a fleet that grows in order fills its leaves.
-    pub(super) fn split_leaf(
-        &mut self,
-        slots: &mut Slab<Slot>,
-        number: u32,
-        order: Order,
-    ) -> u32 {
+    pub(super) fn split_leaf(&mut self, slots: &mut Slab<Slot>, number: u32, order: Order) -> u32 {
         let Some(leaf) = self.leaves.get(number) else { return number };
         let parent = leaf.parent;
         let ordered = leaf.content().into_iter().filter_map(|(row, figures)| {
-            slots.get(row).map(|slot| (self.order(slot, &figures), row, slot.rank, figures))
+            slots.get(row).map(|slot| (self.order(slot, &figures), row, figures))
         });
         let mut lower: Vec<_> = ordered.collect();
         lower.sort_by_key(|(order, ..)| *order);
@@ -66,28 +61,29 @@ impl Tree {
         let orders: Vec<Order> = lower.iter().map(|(order, ..)| *order).collect();
         let (keep, from) = if at_end { (orders.len(), order) } else { division(&orders) };
         let upper = lower.split_off(keep);
-        let new = self.leaves.add(Leaf::default());
+        let new = self.leaves.add(Leaf::under(parent));
         for (home, rows) in [(number, lower), (new, upper)] {
             let Some(leaf) = self.leaves.get_mut(home) else { continue };
             *leaf = Leaf::under(parent);
-            for (_, row, rank, figures) in rows {
-                leaf.push(row, rank, &figures);
-                slots.get_mut(row).into_iter().for_each(|slot| slot.move_to(self.by, home));
+            for (_, row, figures) in rows {
+                let Some(slot) = slots.get_mut(row) else { continue };
+                slot.move_to(self.by, home);
+                leaf.push(row, slot, &figures);
             }
         }
-        self.add_child(parent, number, Child { number: new, from, summary: Summary::EMPTY });
-        self.summarise(slots, new);
-        self.summarise(slots, number);
+        self.add_child(parent, number, &Child { number: new, from, summary: Summary::EMPTY });
+        self.summarise(new);
+        self.summarise(number);
         if order < from { number } else { new }
     }
 
     /// Puts a new child after an old one.
-    fn add_child(&mut self, parent: u32, after: u32, child: Child) {
+    fn add_child(&mut self, parent: u32, after: u32, child: &Child) {
         let Some(node) = self.nodes.get_mut(parent) else { return };
         let is_leaf = node.above_leaves;
         let place = node.children.iter().position(|other| other.number == after);
         let place = place.map_or(node.children.len(), |place| place.saturating_add(1));
-        node.children.insert(place, child);
+        node.children.insert(place, *child);
         let full = node.children.len() > FAN;
         let at_end = place.saturating_add(1) == node.children.len();
         self.adopt(is_leaf, child.number, parent);
@@ -121,7 +117,7 @@ impl Tree {
             self.adopt(false, new, root);
             self.root = Some(root);
         } else {
-            self.add_child(grandparent, number, child);
+            self.add_child(grandparent, number, &child);
             self.summarise_node(number);
         }
     }
@@ -142,9 +138,9 @@ impl Tree {
         }
     }
 
-    pub(super) fn summarise(&mut self, slots: &Slab<Slot>, number: u32) {
+    pub(super) fn summarise(&mut self, number: u32) {
         if let Some(leaf) = self.leaves.get(number) {
-            let (parent, summary) = (leaf.parent, leaf.summary(slots));
+            let (parent, summary) = (leaf.parent, leaf.summary());
             self.note(parent, number, summary);
         }
     }

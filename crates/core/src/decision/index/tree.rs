@@ -6,11 +6,11 @@
 
 use alloc::vec::Vec;
 
+use super::Slot;
 use super::leaf::{FAN, Figures, Leaf};
 use super::order::{By, Order};
 use super::slab::Slab;
 use super::summary::Summary;
-use super::Slot;
 
 /// A leaf with fewer rows is given up.
 const FEW: usize = FAN / 4;
@@ -64,12 +64,13 @@ impl Tree {
         Order::new(self.by, &slot.row, slot.tag, figures)
     }
 
-    /// Takes over what is known of a provider now, which stood at `before`.
+    /// Takes over what is known of a provider now, which stood at `before`. Are its `bounds` others
+    /// than they were?
     pub(super) fn update(
         &mut self,
         slots: &mut Slab<Slot>,
         number: u32,
-        before: Order,
+        (before, stirred): (Order, bool),
         figures: &Figures,
     ) {
         let Some(slot) = slots.get(number) else { return };
@@ -82,23 +83,26 @@ impl Tree {
             && let Some(at) = leaf.position(number)
         {
             leaf.write(at, number, slot.rank, figures);
+            if stirred {
+                leaf.gather(slots);
+            }
         }
-        self.summarise(slots, home);
+        self.summarise(home);
     }
 
     /// Adds a provider where it belongs.
     pub(super) fn insert(&mut self, slots: &mut Slab<Slot>, number: u32, figures: &Figures) {
         let Some(slot) = slots.get(number) else { return };
-        let (order, rank) = (self.order(slot, figures), slot.rank);
+        let order = self.order(slot, figures);
         let mut home = self.leaf_for(order);
         if self.leaves.get(home).is_some_and(|leaf| leaf.len() >= FAN) {
             home = self.split_leaf(slots, home, order);
         }
         if let (Some(slot), Some(leaf)) = (slots.get_mut(number), self.leaves.get_mut(home)) {
             slot.move_to(self.by, home);
-            leaf.push(number, rank, figures);
+            leaf.push(number, slot, figures);
         }
-        self.summarise(slots, home);
+        self.summarise(home);
     }
 
     /// Takes a provider out.
@@ -108,8 +112,11 @@ impl Tree {
         if let Some(at) = leaf.position(number) {
             leaf.remove(at);
         }
+        if !leaf.is_of_one_size() {
+            leaf.gather(slots);
+        }
         if leaf.len() >= FEW {
-            return self.summarise(slots, home);
+            return self.summarise(home);
         }
         let (parent, few) = (leaf.parent, leaf.content());
         self.leaves.take(home);
@@ -130,7 +137,7 @@ impl Tree {
                 let rank = slots.get(number).map_or(u64::MAX, |slot| slot.rank);
                 leaf.write(at, number, rank, &figures);
             }
-            self.summarise(slots, home);
+            self.summarise(home);
         }
     }
 }
