@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use sublet_core::advertisement::Cost;
 use sublet_core::decision::Strategy as Choice;
-use sublet_core::decision::index::{Index, Row};
+use sublet_core::decision::filter::Filter;
+use sublet_core::decision::index::{Index, Note, Row};
 use sublet_core::id::ClusterId;
 use sublet_core::resources::{Kind, Resources};
 
@@ -55,6 +56,10 @@ fn cost() -> impl Strategy<Value = Option<Cost>> {
     }))
 }
 
+fn note(open: bool) -> Note {
+    Note { closed: (!open).then_some(Filter::Cordoned), ..Note::default() }
+}
+
 fn row() -> impl Strategy<Value = Row> {
     let size = prop_oneof![
         // Whole fleets of one size, idle or nearly so.
@@ -66,7 +71,7 @@ fn row() -> impl Strategy<Value = Row> {
             room: if idle { allocatable.clone() } else { allocatable.minus_floor(&taken) },
             allocatable,
             cost,
-            open,
+            note: note(open),
         },
     )
 }
@@ -181,7 +186,7 @@ fn varied(n: u64) -> Row {
         room,
         allocatable,
         cost: (!n.is_multiple_of(50)).then_some(cost),
-        open: !n.is_multiple_of(17),
+        note: note(!n.is_multiple_of(17)),
     }
 }
 
@@ -215,12 +220,12 @@ fn names_that_always_fall_into_the_same_gap_are_still_in_order() {
         room: Resources::new(1000, 1000),
         allocatable: Resources::new(1000, 1000),
         cost: None,
-        open: true,
+        note: note(true),
     };
     // Each name is the first before all but `a`, so the gap after `a` is halved every time.
     let names: Vec<ClusterId> =
         (0..400).rev().map(|n| format!("b{n:03}").parse().unwrap()).collect();
-    index.set(&"a".parse().unwrap(), Row { open: false, ..idle.clone() });
+    index.set(&"a".parse().unwrap(), Row { note: note(false), ..idle.clone() });
     for (set, name) in names.iter().enumerate() {
         index.set(name, idle.clone());
         let best = index.best_of(set + 1, &Resources::new(1, 1), Choice::Headroom, |_| true);
@@ -234,7 +239,8 @@ fn many_identical_idle_clusters_are_not_looked_at_one_by_one() {
     let size = Resources::new(8000, 32 << 30);
     let names: Vec<ClusterId> = (0..5000).map(|n| format!("c{n}").parse().unwrap()).collect();
     for name in &names {
-        let row = Row { room: size.clone(), allocatable: size.clone(), cost: None, open: true };
+        let row =
+            Row { room: size.clone(), allocatable: size.clone(), cost: None, note: note(true) };
         index.set(name, row);
     }
     let ask = Resources::new(500, 1 << 30);

@@ -22,7 +22,7 @@ pub(super) struct Figures {
 
 impl Figures {
     pub(super) fn of(row: &Row) -> Self {
-        if !row.open {
+        if !row.is_open() {
             return Self::default();
         }
         let (room, [cpu, memory, gpu, storage]) = (columns(&row.room), columns(&row.allocatable));

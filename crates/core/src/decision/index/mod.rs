@@ -17,6 +17,7 @@
 //! about a provider only when it would win.
 
 mod asked;
+mod explore;
 mod leaf;
 mod names;
 mod order;
@@ -32,10 +33,12 @@ use core::cmp::Reverse;
 use core::ops::Bound;
 
 use super::Strategy;
+use super::filter::{Backends, Filter};
 use super::score::{self, Binpack, Cheapest, Headroom, Ranking, Tag};
 use crate::advertisement::Cost;
 use crate::id::ClusterId;
 use crate::resources::Resources;
+use crate::time::Time;
 use leaf::Figures;
 use search::Search;
 use slab::Slab;
@@ -54,8 +57,26 @@ pub struct Row {
     pub allocatable: Resources,
     /// What lending costs.
     pub cost: Option<Cost>,
-    /// Nothing but time and the requester forbids to lend.
-    pub open: bool,
+    /// What is known of it beside its room.
+    pub note: Note,
+}
+
+impl Row {
+    /// Does nothing but time and the requester forbid to lend?
+    pub fn is_open(&self) -> bool {
+        self.note.closed.is_none()
+    }
+}
+
+/// What is known of a provider beside its room, in so few bytes that all of them can be counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// The first reason that stands against it whoever asks, if any does.
+    pub closed: Option<Filter>,
+    /// How it can be joined.
+    pub backends: Backends,
+    /// When it was last heard.
+    pub received_at: Time,
 }
 
 /// One provider, and where it stands.
@@ -96,6 +117,8 @@ impl Slot {
 pub struct Index {
     numbers: BTreeMap<ClusterId, u32>,
     slots: Slab<Slot>,
+    /// The notes of the slots, by themselves: they are counted without touching anything else.
+    notes: Vec<Option<Note>>,
     by_load: Tree,
     by_price: Tree,
 }
@@ -103,7 +126,8 @@ pub struct Index {
 impl Default for Index {
     fn default() -> Self {
         let (by_load, by_price) = (Tree::new(By::Load), Tree::new(By::Price));
-        Self { numbers: BTreeMap::new(), slots: Slab::default(), by_load, by_price }
+        let (slots, notes) = (Slab::default(), Vec::new());
+        Self { numbers: BTreeMap::new(), slots, notes, by_load, by_price }
     }
 }
 
@@ -124,9 +148,11 @@ impl Index {
     fn insert(&mut self, cluster: &ClusterId, row: Row) {
         let (figures, tag, rank) =
             (Figures::of(&row), Tag::of(row.cost.as_ref()), self.rank_of(cluster));
+        let note = row.note;
         let number =
             self.slots.add(Slot { cluster: cluster.clone(), row, tag, rank, leaves: (0, 0) });
         self.numbers.insert(cluster.clone(), number);
+        self.take_note(number, Some(note));
         for tree in [&mut self.by_load, &mut self.by_price] {
             tree.insert(&mut self.slots, number, &figures);
         }
@@ -140,10 +166,14 @@ impl Index {
         if row.cost != slot.row.cost {
             slot.tag = Tag::of(row.cost.as_ref());
         }
-        slot.row = row;
+        let noted = core::mem::replace(&mut slot.row, row).note;
+        let note = slot.row.note;
         let stirred = slot.bounds() != bounds || figures.lends != old.lends;
         self.by_load.update(&mut self.slots, number, (before.0, stirred), &figures);
         self.by_price.update(&mut self.slots, number, (before.1, stirred), &figures);
+        if note != noted {
+            self.take_note(number, Some(note));
+        }
     }
 
     /// Removes a provider.
@@ -153,6 +183,17 @@ impl Index {
             tree.remove(&mut self.slots, number);
         }
         self.slots.take(number);
+        self.take_note(number, None);
+    }
+
+    fn take_note(&mut self, number: u32, note: Option<Note>) {
+        let Ok(at) = usize::try_from(number) else { return };
+        if at >= self.notes.len() {
+            self.notes.resize(at.saturating_add(1), None);
+        }
+        if let Some(place) = self.notes.get_mut(at) {
+            *place = note;
+        }
     }
 }
 
@@ -240,7 +281,7 @@ impl Index {
     ) -> Option<ClusterId> {
         let mut best = None;
         for Slot { cluster, row, tag, .. } in self.slots.iter() {
-            if row.open && resources.fits_in(&row.room) {
+            if row.is_open() && resources.fits_in(&row.room) {
                 let score = R::score(score::headroom(resources, row), resources, || *tag);
                 let this = Some((score, Reverse(cluster)));
                 if this > best && accept(cluster) {

@@ -245,7 +245,7 @@ impl<'a, R: Ranking> View<'a, R> {
                 let tag = || self.slot(leaf, at).map_or(summary.bounds.tag, |(_, slot)| slot.tag);
                 each((R::score(left, asked.resources, tag), rank), at, exact);
             } else if let Some((_, slot)) = self.slot(leaf, at)
-                && slot.row.open
+                && slot.row.is_open()
                 && asked.resources.fits_in(&slot.row.room)
             {
                 each((self.score(leaf, at, slot), rank), at, exact);
