@@ -12,6 +12,9 @@ use crate::id::ClusterId;
 /// this reason stands against.
 const TRIES_MAX: usize = 32;
 
+/// Rows that are gone through in search of those to look at by name.
+const ROWS_MAX: usize = 1024;
+
 /// What the notes tell of those that are open, the requester apart.
 #[derive(Default)]
 struct Open {
@@ -67,11 +70,13 @@ impl<'a> Tally<'a> {
         let (looked, complete) = self.look_at_those_with_room();
         let mut rest = open.all;
         if policy.rules_on(requester) || !ask.constraints.is_empty() {
+            let mut looks = LOOKS_MAX;
             for (first, count) in looked {
                 self.count(first, count);
+                looks = looks.saturating_sub(count);
                 rest = rest.saturating_sub(count);
             }
-            self.told.uncounted = rest.saturating_sub(self.look_by_name());
+            self.told.uncounted = rest.saturating_sub(self.look_by_name(looks));
             return;
         }
         self.refuse(Filter::Backend, open.apart);
@@ -99,14 +104,15 @@ impl<'a> Tally<'a> {
         let mut open = Open::default();
         let mut closed = Filter::CLOSING.map(|filter| (filter, 0_u64, Vec::new()));
         for (number, note) in index.notes().filter(|(number, _)| Some(*number) != itself) {
-            if note.closed.is_none() {
+            let Some(reason) = note.closed else {
                 let apart = !ours.meet(note.backends);
                 let stale = !apart && policy.silence.is_stale(note.received_at, now);
                 open.all = open.all.saturating_add(1);
                 open.apart = open.apart.saturating_add(u64::from(apart));
                 open.stale = open.stale.saturating_add(u64::from(stale));
-            }
-            let reason = closed.iter_mut().find(|(filter, ..)| Some(*filter) == note.closed);
+                continue;
+            };
+            let reason = closed.iter_mut().find(|(filter, ..)| *filter == reason);
             if let Some((_, count, tries)) = reason {
                 *count = count.saturating_add(1);
                 if tries.len() < TRIES_MAX {
@@ -143,19 +149,20 @@ impl<'a> Tally<'a> {
         (looked, complete)
     }
 
-    /// Looks at open clusters without room and counts them, at most [`LOOKS_MAX`]; how many.
-    fn look_by_name(&mut self) -> u64 {
+    /// Looks at open clusters without room and counts them, at most `looks`; how many.
+    fn look_by_name(&mut self, looks: u64) -> u64 {
         let Question { books, requester, ask, .. } = self.question;
-        let some = books.index().rows(None).take(LOOKS_MAX.saturating_mul(4));
+        let some = books.index().rows(None).take(ROWS_MAX);
         let open = some.filter(|(cluster, row)| row.is_open() && *cluster != requester);
         let without = open.filter(|(_, row)| !ask.resources.fits_in(&row.room));
         let mut looked = 0_u64;
-        for (cluster, _) in without.take(LOOKS_MAX) {
-            if let Some(known) = Known::of(books, cluster) {
-                let first = self.look(known);
-                self.count(first, 1);
-                looked = looked.saturating_add(1);
+        for known in without.filter_map(|(cluster, _)| Known::of(books, cluster)) {
+            if looked == looks {
+                break;
             }
+            let first = self.look(known);
+            self.count(first, 1);
+            looked = looked.saturating_add(1);
         }
         looked
     }

@@ -34,8 +34,8 @@ pub const RUNNERS_UP_MAX: usize = 3;
 pub const NEAREST_MAX: usize = 3;
 /// Filters whose lifting a refusal proposes.
 pub const LIFTS_MAX: usize = 3;
-/// Clusters with room that are looked at to explain a refusal, and as many without.
-pub const LOOKS_MAX: usize = 256;
+/// Clusters that are looked at one by one to count a refusal: beyond, it says "at least".
+pub const LOOKS_MAX: u64 = 256;
 
 /// Why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,16 +6,16 @@
 //! A refusal is explained on the thread that plans, so not every cluster is looked at:
 //!
 //! - What stands against a cluster whoever asks, how it can be joined and when it was heard is in
-//!   its note in the index; to count the notes takes a nanosecond or two for each.
+//!   its note in the index; to count the notes takes a few nanoseconds for each.
 //! - Those with room are few after a refusal: the index knows where they are, and each is looked at.
 //!   Who is neither among them nor refused by its note is too full.
 //! - Rules and labels must be looked up for each cluster. Where the policy has rules on the requester
 //!   or the request has constraints, those without room are looked at by name.
 //!
-//! At most [`super::LOOKS_MAX`] of either sort are looked at. So the counts are exact, unless there
-//! are more of them: then the counts say "at least", and beside them stands how many were not looked
-//! at. The nearest clusters are found through the index with bounds; one that only a single reason
-//! stands against is searched among those that were looked at.
+//! At most [`super::LOOKS_MAX`] are looked at. So the counts are exact, unless there are more to look
+//! at than that: then they say "at least", and beside them stands how many were left out. The
+//! nearest clusters are found through the index with bounds; one that only a single reason stands
+//! against is searched among those that were looked at.
 
 use alloc::collections::BTreeMap;
 

@@ -112,8 +112,8 @@ impl Index {
                         let number = leaf.number(at)?;
                         let row = &self.slots.get(number)?.row;
                         let near = row.is_open() && !resources.fits_in(&row.room);
-                        let merit = Reverse((exact_distance(resources, row), leaf.rank(at)));
-                        near.then_some((merit, Item::Provider(number)))
+                        let merit = || Reverse((exact_distance(resources, row), leaf.rank(at)));
+                        near.then(|| (merit(), Item::Provider(number)))
                     }));
                 }
             }
