@@ -58,7 +58,9 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    fn of(reservation: &Reservation, cluster: &ClusterId) -> Option<Self> {
+    /// What `cluster` must do now because of this reservation; none while nothing is granted, or
+    /// if it has no part in it.
+    pub fn of(reservation: &Reservation, cluster: &ClusterId) -> Option<Self> {
         let grant = reservation.grant()?;
         let (side, peer) = if grant.provider == *cluster {
             (Side::Provider, &reservation.requester)

@@ -104,11 +104,14 @@ impl Market {
         self.entries.iter()
     }
 
-    /// Is `advertisement` newer than what is kept? Unnumbered ones always are.
+    /// Is `advertisement` newer than what is kept? Unnumbered ones always are, and so is the same
+    /// one where it was only remembered: it says that the cluster is there.
     pub fn is_news(&self, advertisement: &Advertisement) -> bool {
-        let known = self.entry(&advertisement.cluster).and_then(|e| e.advertisement.number);
-        match (known, advertisement.number) {
-            (Some(known), Some(new)) => new > known || planted(Bug::OlderAdvertWins),
+        let Some(entry) = self.entry(&advertisement.cluster) else { return true };
+        match (entry.advertisement.number, advertisement.number) {
+            (Some(known), Some(new)) => {
+                new > known || (new == known && !entry.heard) || planted(Bug::OlderAdvertWins)
+            }
             _ => true,
         }
     }

@@ -109,6 +109,9 @@ fn stepping(table: &mut Table, rounds: Rounds) {
             Submitted { work, ticket: () }
         });
         engine.step(work.collect::<Vec<_>>(), NOW)?;
+        while engine.is_behind() {
+            engine.step([], NOW)?;
+        }
         number += 1;
         let (batch, _) = engine.close();
         drop(batch.context("there is something to write")?);

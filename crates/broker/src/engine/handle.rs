@@ -1,16 +1,20 @@
 //! The way in to a running engine: cheap to clone, never waits.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
 
 use sublet_core::books::Books;
+use sublet_core::event::{Note, Subject};
+use sublet_core::id::ClusterId;
 use sublet_core::plan::Command;
 use sublet_core::policy::Policy;
 use sublet_core::time::Time;
 use sublet_log::Record;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot, watch};
 
+use super::watch::{News, Watcher};
 use super::{Answer, Commit, Failure, Look, Submitted, Work};
 
 /// How a caller is told; holds a place in the engine until then.
@@ -51,16 +55,21 @@ impl Drop for Place {
 pub(super) enum Message {
     Work(Submitted<Teller>),
     Policy(Arc<Policy>),
+    Watch(Watcher),
     Written(Commit),
     Followed(Vec<Record>),
     Stop,
     WriterGone,
 }
 
+/// Who is not believed any more, and why; shared as it was committed last.
+pub type Revoked = Arc<BTreeMap<Subject, Note>>;
+
 /// The way in: cheap to clone, safe to drop.
 #[derive(Clone)]
 pub struct Handle {
     inbox: SyncSender<Message>,
+    revoked: watch::Receiver<Revoked>,
     taken: Arc<AtomicUsize>,
     most: usize,
 }
@@ -83,8 +92,12 @@ impl Ticket {
 
 impl Handle {
     /// For at most `most` callers at a time.
-    pub(super) fn new(inbox: SyncSender<Message>, most: usize) -> Self {
-        Self { inbox, taken: Arc::default(), most }
+    pub(super) fn new(
+        inbox: SyncSender<Message>,
+        revoked: watch::Receiver<Revoked>,
+        most: usize,
+    ) -> Self {
+        Self { inbox, revoked, taken: Arc::default(), most }
     }
 
     /// Asks the engine to finish what it took in and to end.
@@ -119,6 +132,19 @@ impl Handle {
         // Only the look itself tells anything.
         drop(self.work(Work::Look(look))?);
         Ok(answer)
+    }
+
+    /// What commits change for `cluster` from now on. It ends when its reader falls behind, or
+    /// with the engine: whoever wants to go on watches anew, and then looks at how things stand.
+    pub fn watch(&self, cluster: ClusterId) -> Result<mpsc::Receiver<News>, Failure> {
+        let (watcher, news) = Watcher::new(cluster);
+        self.send(Message::Watch(watcher))?;
+        Ok(news)
+    }
+
+    /// Who is not believed any more; can be awaited.
+    pub fn revoked(&self) -> watch::Receiver<Revoked> {
+        self.revoked.clone()
     }
 
     /// Replaces the policy.

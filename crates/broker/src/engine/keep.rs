@@ -1,5 +1,5 @@
 //! The thread that keeps the log short: folds it into a snapshot beside the engine, and lets go of
-//! history that is old and covered.
+//! history that is old and covered. It also notes what it is told of the market.
 //!
 //! It reads the log like any other reader, so planning and writing never stop for it. A snapshot
 //! that cannot be made costs a longer start next time, and is tried again later; one that cannot be
@@ -9,8 +9,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use sublet_core::id::Revision;
+use sublet_core::market::Entry;
 use sublet_core::time::{Span, Time};
 use sublet_log::{Log, snapshot};
+
+use super::note;
 
 /// How often the length of the log is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -30,11 +33,16 @@ impl Default for Keeping {
     }
 }
 
-/// Keeps the log short until the other end of `stop` is dropped.
-pub(super) fn keep(log: &dyn Log, keeping: Keeping, stop: &Receiver<()>) {
+/// Keeps the log short, and the market noted, until the other end of `notes` is dropped.
+pub(super) fn keep(log: &dyn Log, keeping: Keeping, notes: &Receiver<Vec<Entry>>) {
     let newest = log.snapshot().ok().flatten();
     let mut last = newest.map_or(Revision::default(), |snapshot| snapshot.revision());
-    while stop.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+    loop {
+        match notes.recv_timeout(LOOK_EVERY) {
+            Ok(entries) => note::keep(log, entries),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
         // Whatever went wrong is tried again; the engine itself notices a log that is gone.
         if let Ok(Some(newest)) = keep_once(log, keeping, last) {
             last = newest;

@@ -12,16 +12,22 @@
 //! without any.
 
 mod work;
+mod flight;
 mod step;
 mod commit;
 mod handle;
 mod write;
+mod note;
+mod watch;
 mod keep;
+mod planner;
 mod run;
 
 pub use commit::{Commit, Committer, Dead};
-pub use handle::{Handle, Ticket};
+pub use flight::{Batch, Changes};
+pub use handle::{Handle, Revoked, Ticket};
 pub use keep::Keeping;
 pub use run::{Error, Options, Running, start};
-pub use step::{Batch, Contradiction, Engine};
+pub use step::{Contradiction, Engine};
+pub use watch::News;
 pub use work::{Answer, Deliver, Failure, Look, Settled, Submitted, Work};

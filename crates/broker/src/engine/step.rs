@@ -4,22 +4,28 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sublet_core::books::{Books, Reversal};
+use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::event::Event;
 use sublet_core::id::ReservationId;
 use sublet_core::invariants;
 use sublet_core::ledger::{self, Place, Stamp};
+use sublet_core::market::Entry;
 use sublet_core::plan::{self, Command, Reply};
 use sublet_core::policy::Policy;
+use sublet_core::reservation::Reservation;
 use sublet_core::time::Time;
-use sublet_log::{Body, Record};
+use sublet_log::Record;
 
-use super::work::{Answer, Deliver, Failure, Settled, Submitted, Work};
+use super::flight::{Batch, Changes, Flight, Outcome, Planned, changes_standing, tell};
+use super::work::{Answer, Failure, Settled, Submitted, Work};
 
 /// A batch is closed when it has this many bytes: one more plan of the largest kind still fits the
 /// limit of a record.
 const BATCH_BYTES: usize = Record::BYTES_MAX / 2;
+
+/// The most commands planned in one step: news from the disk waits no longer than these take.
+const PIECE: usize = 64;
 
 /// The books and the log contradict each other: a bug, ours or another broker's. Nothing more may
 /// be acknowledged.
@@ -36,34 +42,6 @@ pub enum Contradiction {
     Encode(#[from] sublet_log::record::Error),
 }
 
-/// Events that become durable together.
-#[derive(Clone, Debug)]
-pub struct Batch {
-    /// Its place and time.
-    pub stamp: Stamp,
-    /// The events, encoded.
-    pub body: Body,
-}
-
-/// Work that was planned and waits for its batch to be durable.
-struct Planned<T> {
-    submitted: Submitted<T>,
-    outcome: Outcome,
-}
-
-enum Outcome {
-    Answer(Box<Answer>),
-    Seen(Deliver),
-}
-
-/// A batch in the making, or on its way to the disk.
-struct Flight<T> {
-    stamp: Stamp,
-    body: Body,
-    reversals: Vec<Reversal>,
-    planned: Vec<Planned<T>>,
-}
-
 /// Which waiting requests may fit by now and have not been tried.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Untried {
@@ -77,9 +55,15 @@ pub struct Engine<T> {
     books: Books,
     policy: Arc<Policy>,
     backlog: VecDeque<Submitted<T>>,
+    /// The backlog is in the order in which it is to be planned.
+    sorted: bool,
     open: Option<Flight<T>>,
     writing: Option<Flight<T>>,
     untried: Untried,
+    /// Somebody wants to know what changes.
+    watched: bool,
+    /// What became durable and has not been handed out.
+    changes: Changes,
     /// Others write the same log: also an answer without events waits until it is known that
     /// nobody wrote since it was decided.
     shared: bool,
@@ -89,7 +73,9 @@ impl<T> Engine<T> {
     /// An engine on what the log said, and what is remembered of the market.
     pub fn new(books: Books, policy: Arc<Policy>) -> Self {
         let (backlog, open, writing) = (VecDeque::new(), None, None);
-        Self { books, policy, backlog, open, writing, untried: Untried::All, shared: false }
+        let (sorted, untried, shared, watched) = (true, Untried::All, false, false);
+        let changes = Changes::default();
+        Self { books, policy, backlog, sorted, open, writing, untried, watched, changes, shared }
     }
 
     /// The same, on a log that other brokers write too: a batch may be handed out empty, and
@@ -108,7 +94,23 @@ impl<T> Engine<T> {
     /// Replaces the policy; what waits is tried under the new one.
     pub fn set_policy(&mut self, policy: Arc<Policy>) {
         self.policy = policy;
+        self.sorted = false;
         self.untried = Untried::All;
+    }
+
+    /// Takes what an earlier process had noted of the market.
+    pub fn remember(&mut self, entry: Entry) {
+        self.books.remember(entry);
+    }
+
+    /// From now on, changes of reservations are collected, or not.
+    pub fn watch(&mut self, watched: bool) {
+        self.watched = watched;
+    }
+
+    /// What became durable since this was asked last.
+    pub fn changes(&mut self) -> Changes {
+        std::mem::take(&mut self.changes)
     }
 
     /// Is everything that was taken in answered?
@@ -116,15 +118,25 @@ impl<T> Engine<T> {
         self.backlog.is_empty() && self.open.is_none() && self.writing.is_none()
     }
 
-    /// Takes new work, and plans as much as one batch holds.
+    /// Is there work that was taken in, not planned yet, and has room in the open batch?
+    pub fn is_behind(&self) -> bool {
+        !self.backlog.is_empty() && !self.open_is_full()
+    }
+
+    /// Takes new work, and plans a piece of what there is; [`Engine::is_behind`] asks for another.
     pub fn step(
         &mut self,
         work: impl IntoIterator<Item = Submitted<T>>,
         now: Time,
     ) -> Result<(), Contradiction> {
+        let before = self.backlog.len();
         self.backlog.extend(work);
+        self.sorted &= self.backlog.len() == before;
         self.sort_backlog();
-        while !self.open_is_full() {
+        for _ in 0..PIECE {
+            if self.open_is_full() {
+                break;
+            }
             let Some(submitted) = self.backlog.pop_front() else { break };
             if let Some(priority) = self.priority(&submitted.work) {
                 self.fill(Some(priority), now)?;
@@ -152,10 +164,13 @@ impl<T> Engine<T> {
     /// Requests wait behind everything that gives capacity back or keeps it alive; among
     /// themselves they go by priority, then by arrival.
     fn sort_backlog(&mut self) {
+        if std::mem::replace(&mut self.sorted, true) {
+            return;
+        }
         let policy = Arc::clone(&self.policy);
         let rank =
             |submitted: &Submitted<T>| effective_priority(&policy, &submitted.work).map(Reverse);
-        self.backlog.make_contiguous().sort_by_key(rank);
+        self.backlog.make_contiguous().sort_by_cached_key(rank);
     }
 
     fn priority(&self, work: &Work) -> Option<i32> {
@@ -226,7 +241,9 @@ impl<T> Engine<T> {
                 self.untried = Untried::All;
             }
             let reversal = self.books.apply(stamp, &event)?;
+            let touched = event.reservation().filter(|_| self.watched);
             let open = self.open(now);
+            open.touched.extend(touched);
             open.reversals.push(reversal);
             open.body.push(event)?;
         }
@@ -246,8 +263,7 @@ impl<T> Engine<T> {
 
     fn open(&mut self, now: Time) -> &mut Flight<T> {
         let stamp = self.stamp(now);
-        let empty = || Flight { stamp, body: Body::default(), reversals: vec![], planned: vec![] };
-        self.open.get_or_insert_with(empty)
+        self.open.get_or_insert_with(|| Flight::new(stamp))
     }
 }
 
@@ -265,6 +281,9 @@ impl<T> Engine<T> {
         if idle || (confirmed && flight.body.events().is_empty()) {
             return (None, tell(flight.planned));
         }
+        // Nothing of the next batch is planned yet: this is how things stand at the end of this one.
+        flight.changed = self.share(std::mem::take(&mut flight.touched));
+        flight.standing = flight.body.events().iter().any(changes_standing);
         // From here on only the log needs the events: what is taken back needs none of them.
         let batch = Batch { stamp: flight.stamp, body: std::mem::take(&mut flight.body) };
         let early = planted(Bug::AckBeforeDurable).then(|| std::mem::take(&mut flight.planned));
@@ -274,7 +293,17 @@ impl<T> Engine<T> {
 
     /// The batch that was being written is durable.
     pub fn committed(&mut self) -> Vec<(T, Answer)> {
-        self.writing.take().map_or_else(Vec::new, |flight| tell(flight.planned))
+        let Some(flight) = self.writing.take() else { return vec![] };
+        self.changes.at = flight.stamp;
+        self.changes.reservations.extend(flight.changed);
+        self.changes.standing |= flight.standing;
+        tell(flight.planned)
+    }
+
+    fn share(&self, mut ids: Vec<ReservationId>) -> Vec<Arc<Reservation>> {
+        ids.sort_unstable();
+        ids.dedup();
+        ids.into_iter().filter_map(|id| self.books.ledger().share_reservation(id)).collect()
     }
 
     /// Others' records stand where ours were to be: takes back what was planned, applies theirs,
@@ -291,13 +320,20 @@ impl<T> Engine<T> {
                 self.backlog.push_front(planned.submitted);
             }
         }
+        let mut touched = Vec::new();
         for record in records {
             let stamp = record.head().stamp();
             for event in record.events() {
                 self.books.apply(stamp, event)?;
+                touched.extend(event.reservation().filter(|_| self.watched));
+                self.changes.standing |= changes_standing(event);
             }
             self.books.advance(stamp)?;
         }
+        self.changes.at = self.books.ledger().stamp();
+        let changed = self.share(touched);
+        self.changes.reservations.extend(changed);
+        self.sorted = false;
         self.untried = Untried::All;
         Ok(())
     }
@@ -346,15 +382,4 @@ fn frees(event: &Event) -> bool {
             | Event::Reconciled { .. }
             | Event::Reinstated { .. }
     )
-}
-
-fn tell<T>(all: Vec<Planned<T>>) -> Vec<(T, Answer)> {
-    let mut answers = Vec::with_capacity(all.len());
-    for planned in all {
-        match planned.outcome {
-            Outcome::Answer(answer) => answers.push((planned.submitted.ticket, *answer)),
-            Outcome::Seen(deliver) => deliver(),
-        }
-    }
-    answers
 }

@@ -1,12 +1,13 @@
 //! What is derived from the reservations: sums, deadlines, who waits, who is remembered.
 
-use alloc::{collections::btree_map::Entry, sync::Arc};
+use alloc::collections::{BTreeSet, btree_map::Entry};
+use alloc::sync::Arc;
 use core::cmp::Reverse;
 
 use super::{Account, Bond, Error, Ledger};
 use crate::bugs::{Bug, planted};
 use crate::id::{ClusterId, Key, ReservationId};
-use crate::reservation::{Grant, Reservation, State};
+use crate::reservation::{Reservation, State};
 use crate::resources::{self, Resources};
 
 /// The one way in which reservations and what is derived from them change.
@@ -18,17 +19,7 @@ impl Ledger {
         new: Option<Arc<Reservation>>,
     ) -> Result<Option<Arc<Reservation>>, Error> {
         let old = self.reservations.get(&id).cloned();
-        if let Some(old) = &old {
-            self.unindex(old)?;
-        }
-        if let Some(new) = &new
-            && let Err(error) = self.index(new)
-        {
-            if let Some(old) = &old {
-                self.index(old)?;
-            }
-            return Err(error);
-        }
+        self.retrace(old.as_deref().map(Traces::of), new.as_deref().map(Traces::of))?;
         match new {
             Some(new) => self.reservations.insert(id, new),
             None => self.reservations.remove(&id),
@@ -36,109 +27,87 @@ impl Ledger {
         Ok(old)
     }
 
-    fn index(&mut self, reservation: &Reservation) -> Result<(), Error> {
-        let Reservation { id, requester, priority, arrival, state, .. } = reservation;
-        let change = (reservation.changed, *id);
-        // Both sums are made before either is kept, so that a refusal changes nothing.
-        let sums = reservation.holding().map(|grant| self.sums_with(reservation, grant));
-        let (borrowed, lent) = sums.transpose()?.unzip();
-        let account = self.accounts.entry(requester.clone()).or_default();
-        account.changes.insert(change);
-        if let Some(borrowed) = borrowed {
-            account.borrowed = borrowed;
+    /// Replaces the traces of a reservation by others. Only what differs is touched: most moves
+    /// change little of what is derived.
+    fn retrace(&mut self, old: Option<Traces<'_>>, new: Option<Traces<'_>>) -> Result<(), Error> {
+        if let Some(new) = &new {
+            new.check()?;
         }
-        if !reservation.phase().is_terminal() {
-            account.borrowing.insert(*id);
+        // Every sum is made before any is kept, so that a refusal changes nothing.
+        let sides = sides(old.as_ref(), new.as_ref());
+        let mut sums = [None, None, None, None];
+        for (sum, side) in sums.iter_mut().zip(&sides) {
+            *sum = side.as_ref().map(|side| self.sum(side)).transpose()?;
         }
-        if let Some(grant) = reservation.grant() {
-            let account = self.accounts.entry(grant.provider.clone()).or_default();
-            account.changes.insert(change);
-            if let Some(lent) = lent {
-                account.lent = lent;
-                account.lending.insert(*id);
+        for (sum, side) in sums.into_iter().zip(sides) {
+            if let (Some(sum), Some(side)) = (sum, side) {
+                self.keep_side(side, sum);
             }
         }
-        if let Some(deadline) = reservation.deadline() {
-            self.deadlines.insert((deadline, *id));
-        }
-        match state {
+        let id = |of: &Traces<'_>| of.reservation.id;
+        let deadline = |of: &Traces<'_>| of.reservation.deadline().map(|time| (time, id(of)));
+        swap(&mut self.deadlines, old.as_ref().and_then(deadline), new.as_ref().and_then(deadline));
+        let place = |of: &Traces<'_>| match &of.reservation.state {
             State::Pending { .. } => {
-                self.waiting.insert((Reverse(*priority), *arrival, *id));
+                Some((Reverse(of.reservation.priority), of.reservation.arrival, id(of)))
             }
-            State::Ended { at, .. } => {
-                self.ended.insert((*at, *id));
-            }
-            State::Reserved(_) | State::Active(_) | State::Releasing(..) => {}
-        }
+            _ => None,
+        };
+        swap(&mut self.waiting, old.as_ref().and_then(place), new.as_ref().and_then(place));
+        let ended = |of: &Traces<'_>| match &of.reservation.state {
+            State::Ended { at, .. } => Some((*at, id(of))),
+            _ => None,
+        };
+        swap(&mut self.ended, old.as_ref().and_then(ended), new.as_ref().and_then(ended));
         Ok(())
     }
 
-    /// What the requester borrows and the provider lends with one more grant.
-    fn sums_with(
-        &self,
-        reservation: &Reservation,
-        grant: &Grant,
-    ) -> Result<(Resources, Resources), Error> {
-        if grant.provider == reservation.requester {
-            return Err(Error::ToItself(reservation.id));
-        }
-        if !grant.held.is_bounded() {
-            return Err(resources::Error::TooMany.into());
+    /// What the cluster of `side` lends or borrows afterwards.
+    fn sum(&self, side: &Side<'_>) -> Result<Option<Resources>, Error> {
+        let (old, new) = (side.old.and_then(|t| t.held), side.new.and_then(|t| t.held));
+        if old == new {
+            return Ok(None);
         }
         let none = Resources::default();
-        let borrowed = self.account(&reservation.requester).map_or(&none, |a| &a.borrowed);
-        let lent = self.account(&grant.provider).map_or(&none, |a| &a.lent);
-        Ok((borrowed.checked_add(&grant.held)?, lent.checked_add(&grant.held)?))
+        let account = self.account(side.cluster);
+        let sum = account.map_or(&none, |account| side.role.sum_of(account));
+        let mut rest = old.map_or_else(|| Ok(sum.clone()), |old| sum.checked_sub(old))?;
+        if planted(Bug::CreditsTwice)
+            && side.role == Role::Provider
+            && let Some(old) = side.old
+            && matches!(old.reservation.state, State::Releasing(..))
+        {
+            rest = old.held.map_or(rest.clone(), |held| rest.minus_floor(held));
+        }
+        Ok(Some(new.map_or(Ok(rest.clone()), |new| rest.checked_add(new))?))
     }
 
-    fn unindex(&mut self, reservation: &Reservation) -> Result<(), Error> {
-        let Reservation { id, requester, priority, arrival, state, .. } = reservation;
-        let change = (reservation.changed, *id);
-        let held = reservation.holding().map(|grant| &grant.held);
-        self.edit_account(requester, |account| {
-            account.changes.remove(&change);
-            account.borrowing.remove(id);
-            held.map_or(Ok(()), |held| take(&mut account.borrowed, held))
-        })?;
-        if let Some(grant) = reservation.grant() {
-            self.edit_account(&grant.provider, |account| {
-                account.changes.remove(&change);
-                account.lending.remove(id);
-                held.map_or(Ok(()), |held| take(&mut account.lent, held))?;
-                if planted(Bug::CreditsTwice) && matches!(state, State::Releasing(..)) {
-                    account.lent = account.lent.minus_floor(&grant.held);
-                }
-                Ok(())
-            })?;
-        }
-        if let Some(deadline) = reservation.deadline() {
-            self.deadlines.remove(&(deadline, *id));
-        }
-        match state {
-            State::Pending { .. } => {
-                self.waiting.remove(&(Reverse(*priority), *arrival, *id));
-            }
-            State::Ended { at, .. } => {
-                self.ended.remove(&(*at, *id));
-            }
-            State::Reserved(_) | State::Active(_) | State::Releasing(..) => {}
-        }
-        Ok(())
-    }
-
-    /// Changes an account that is there, and drops it when nothing is left in it.
-    fn edit_account(
-        &mut self,
-        cluster: &ClusterId,
-        edit: impl FnOnce(&mut Account) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        if let Entry::Occupied(mut account) = self.accounts.entry(cluster.clone()) {
-            edit(account.get_mut())?;
-            if account.get().is_empty() {
-                account.remove();
+    /// Keeps what was summed, and notes the reservation in the account; one with nothing left in
+    /// it goes.
+    fn keep_side(&mut self, side: Side<'_>, sum: Option<Resources>) {
+        let Side { cluster, role, old, new } = side;
+        let mut entry = match self.accounts.entry(cluster.clone()) {
+            Entry::Occupied(entry) => entry,
+            Entry::Vacant(entry) => entry.insert_entry(Account::default()),
+        };
+        let account = entry.get_mut();
+        let change = |of: &Traces<'_>| (of.reservation.changed, of.reservation.id);
+        swap(&mut account.changes, old.map(change), new.map(change));
+        let listed = |of: &Traces<'_>| role.lists(of).then_some(of.reservation.id);
+        let list = match role {
+            Role::Requester => &mut account.borrowing,
+            Role::Provider => &mut account.lending,
+        };
+        swap(list, old.and_then(listed), new.and_then(listed));
+        if let Some(sum) = sum {
+            match role {
+                Role::Requester => account.borrowed = sum,
+                Role::Provider => account.lent = sum,
             }
         }
-        Ok(())
+        if account.is_empty() {
+            entry.remove();
+        }
     }
 
     pub(super) fn put_bond(
@@ -165,7 +134,84 @@ impl Ledger {
     }
 }
 
-fn take(sum: &mut Resources, held: &Resources) -> Result<(), Error> {
-    *sum = sum.checked_sub(held)?;
-    Ok(())
+/// What a reservation leaves behind in sums and lists.
+struct Traces<'a> {
+    reservation: &'a Reservation,
+    held: Option<&'a Resources>,
+}
+
+impl<'a> Traces<'a> {
+    fn of(reservation: &'a Reservation) -> Self {
+        Self { reservation, held: reservation.holding().map(|grant| &grant.held) }
+    }
+
+    fn provider(&self) -> Option<&'a ClusterId> {
+        self.reservation.grant().map(|grant| &grant.provider)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let Some(held) = self.held else { return Ok(()) };
+        if self.provider() == Some(&self.reservation.requester) {
+            return Err(Error::ToItself(self.reservation.id));
+        }
+        if held.is_bounded() { Ok(()) } else { Err(resources::Error::TooMany.into()) }
+    }
+}
+
+/// In which role a cluster has part in a reservation.
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    Requester,
+    Provider,
+}
+
+impl Role {
+    fn sum_of(self, account: &Account) -> &Resources {
+        match self {
+            Self::Requester => &account.borrowed,
+            Self::Provider => &account.lent,
+        }
+    }
+
+    /// Does the account list the reservation as live?
+    fn lists(self, of: &Traces<'_>) -> bool {
+        match self {
+            Self::Requester => !of.reservation.phase().is_terminal(),
+            Self::Provider => of.held.is_some(),
+        }
+    }
+}
+
+/// What changes for one cluster in one role.
+struct Side<'a> {
+    cluster: &'a ClusterId,
+    role: Role,
+    old: Option<&'a Traces<'a>>,
+    new: Option<&'a Traces<'a>>,
+}
+
+/// Who is concerned: one cluster for each role, or two where it has changed.
+fn sides<'a>(old: Option<&'a Traces<'a>>, new: Option<&'a Traces<'a>>) -> [Option<Side<'a>>; 4] {
+    let both = |role: Role, cluster: fn(&Traces<'a>) -> Option<&'a ClusterId>| {
+        let (before, after) = (old.and_then(cluster), new.and_then(cluster));
+        if before == after {
+            [after.map(|cluster| Side { cluster, role, old, new }), None]
+        } else {
+            let left = before.map(|cluster| Side { cluster, role, old, new: None });
+            [left, after.map(|cluster| Side { cluster, role, old: None, new })]
+        }
+    };
+    let [a, b] = both(Role::Requester, |of| Some(&of.reservation.requester));
+    let [c, d] = both(Role::Provider, Traces::provider);
+    [a, b, c, d]
+}
+
+/// Replaces one member of a set by another.
+fn swap<T: Ord>(set: &mut BTreeSet<T>, old: Option<T>, new: Option<T>) {
+    if old != new {
+        if let Some(old) = old {
+            set.remove(&old);
+        }
+        set.extend(new);
+    }
 }

@@ -217,6 +217,11 @@ impl Ledger {
         &self.revoked
     }
 
+    /// Where a backup was restored last: positions before that may be of another history.
+    pub fn restored(&self) -> Option<Revision> {
+        self.restored
+    }
+
     /// Must this cluster report before anything is granted on it?
     pub fn awaits_report(&self, cluster: &ClusterId) -> bool {
         let reconciled = self.standing(cluster).and_then(|standing| standing.reconciled);

@@ -109,7 +109,9 @@ impl Model {
     pub(crate) fn hear(&mut self, says: &Advertisement, at: Time) {
         let old = self.heard.get(&says.cluster);
         let older = old.and_then(|old| old.says.number).zip(says.number);
-        if older.is_some_and(|(known, new)| new <= known) {
+        // The same again is a sign of life where it was only remembered.
+        let only_remembered = old.is_some_and(|old| !old.live);
+        if older.is_some_and(|(known, new)| new < known || new == known && !only_remembered) {
             return;
         }
         let gap = old.map_or(0, |old| at.since(old.at).as_millis().max(old.longest_gap));

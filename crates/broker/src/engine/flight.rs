@@ -1,0 +1,87 @@
+//! A batch of planned work on its way to the disk.
+
+use std::sync::Arc;
+
+use sublet_core::books::Reversal;
+use sublet_core::event::Event;
+use sublet_core::id::ReservationId;
+use sublet_core::ledger::Stamp;
+use sublet_core::reservation::Reservation;
+use sublet_log::Body;
+
+use super::work::{Answer, Deliver, Submitted};
+
+/// Events that become durable together.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Its place and time.
+    pub stamp: Stamp,
+    /// The events, encoded.
+    pub body: Body,
+}
+
+/// What a commit changed, for those who watch.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Up to here.
+    pub at: Stamp,
+    /// These reservations, as they are now.
+    pub reservations: Vec<Arc<Reservation>>,
+    /// Who is believed may have changed.
+    pub standing: bool,
+}
+
+/// Work that was planned and waits for its batch to be durable.
+pub(super) struct Planned<T> {
+    pub(super) submitted: Submitted<T>,
+    pub(super) outcome: Outcome,
+}
+
+pub(super) enum Outcome {
+    Answer(Box<Answer>),
+    Seen(Deliver),
+}
+
+/// A batch in the making, or on its way to the disk.
+pub(super) struct Flight<T> {
+    pub(super) stamp: Stamp,
+    pub(super) body: Body,
+    pub(super) reversals: Vec<Reversal>,
+    pub(super) planned: Vec<Planned<T>>,
+    /// The reservations that it changes.
+    pub(super) touched: Vec<ReservationId>,
+    /// The same, as they are at its end.
+    pub(super) changed: Vec<Arc<Reservation>>,
+    /// Whether it changes who is believed.
+    pub(super) standing: bool,
+}
+
+impl<T> Flight<T> {
+    pub(super) fn new(stamp: Stamp) -> Self {
+        Self {
+            stamp,
+            body: Body::default(),
+            reversals: vec![],
+            planned: vec![],
+            touched: vec![],
+            changed: vec![],
+            standing: false,
+        }
+    }
+}
+
+/// Does it change who is believed?
+pub(super) fn changes_standing(event: &Event) -> bool {
+    matches!(event, Event::Revoked { .. } | Event::Reinstated { .. })
+}
+
+pub(super) fn tell<T>(all: Vec<Planned<T>>) -> Vec<(T, Answer)> {
+    let mut answers = Vec::with_capacity(all.len());
+    for planned in all {
+        match planned.outcome {
+            Outcome::Answer(answer) => answers.push((planned.submitted.ticket, *answer)),
+            Outcome::Seen(deliver) => deliver(),
+        }
+    }
+    answers
+}

@@ -1,0 +1,279 @@
+//! The thread that plans: takes messages, keeps time, and hands over to disk, callers and watchers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::Duration;
+
+use sublet_core::books::Books;
+use sublet_core::event::Event;
+use sublet_core::id::ClusterId;
+use sublet_core::ledger::Stamp;
+use sublet_core::market::Entry;
+use sublet_core::plan::Command;
+use sublet_core::policy::Policy;
+use sublet_core::time::{Span, Time};
+use sublet_log::Record;
+use sublet_log::snapshot::Loaded;
+use tokio::sync::watch;
+
+use super::handle::{Message, Teller};
+use super::run::Error;
+use super::watch::Watchers;
+use super::{Answer, Batch, Commit, Engine, Failure, Revoked, Submitted, Work};
+use crate::clock::{Clock, Machine};
+
+/// How often the market is noted: what is lost with the process is this old.
+const NOTE_EVERY: Duration = Duration::from_secs(10);
+/// How often time is looked at when nothing else happens: expiry is due within a second.
+const SWEEP_EVERY: Duration = Duration::from_millis(200);
+/// The most messages between two looks at the clock and the disk.
+const DRAIN_MAX: usize = 4096;
+
+/// Where the planning thread hands over to.
+pub(super) struct Outlets {
+    pub(super) batches: SyncSender<Batch>,
+    pub(super) keeper: SyncSender<Vec<Entry>>,
+    pub(super) show_revoked: watch::Sender<Revoked>,
+}
+
+pub(super) struct Planner {
+    engine: Engine<Teller>,
+    clock: Clock,
+    machine: Machine,
+    grace_over: Time,
+    swept_at: Duration,
+    noted_at: Duration,
+    outlets: Outlets,
+    watchers: Watchers,
+    /// Who was heard and is not noted yet.
+    unnoted: BTreeSet<ClusterId>,
+    /// A batch is on its way, and its fate will be told.
+    writing: bool,
+    /// An operator's word on the clock is in it.
+    confirming: bool,
+    /// Nothing expires for so long after a start, and after the clock was confirmed.
+    grace: Span,
+    /// What others wrote while one was on its way: it will come back as overtaken.
+    followed: Vec<Record>,
+    /// Answers that are durable and about to be told. The disk gets its next batch first: who hears
+    /// an answer asks again, and planning that before would leave the disk idle.
+    due: Vec<(Teller, Answer)>,
+    stopping: bool,
+}
+
+impl Planner {
+    pub(super) fn new(loaded: Loaded, policy: Arc<Policy>, shared: bool, outlets: Outlets) -> Self {
+        let machine = Machine::new();
+        // Where nothing can expire, a clock that is far ahead can do no harm.
+        let anything_due = loaded.ledger.next_deadline().is_some();
+        let logged = if anything_due { loaded.head.time } else { Time::default() };
+        let mut clock = Clock::start(logged, machine.read());
+        clock.saw(loaded.head.time, machine.read());
+        let grace = policy.recovery_grace;
+        let mut planner = Self {
+            engine: Engine::new(Books::new(loaded.ledger), policy).shared(shared),
+            clock,
+            machine,
+            grace_over: Time::default(),
+            swept_at: Duration::ZERO,
+            noted_at: Duration::ZERO,
+            outlets,
+            watchers: Watchers::default(),
+            unnoted: BTreeSet::new(),
+            writing: false,
+            confirming: false,
+            grace,
+            followed: vec![],
+            due: vec![],
+            stopping: false,
+        };
+        planner.grace_over = planner.grace_from_now();
+        planner.show_revoked();
+        planner
+    }
+
+    /// Takes what an earlier process had noted of the market.
+    pub(super) fn remember(&mut self, entries: Vec<Entry>) {
+        for entry in entries {
+            self.engine.remember(entry);
+        }
+    }
+
+    fn grace_from_now(&self) -> Time {
+        let now = self.now();
+        now.checked_add(self.grace).unwrap_or(now)
+    }
+
+    pub(super) fn run(mut self, messages: &Receiver<Message>) -> Result<(), Error> {
+        let result = self.plan_until_stopped(messages);
+        tell(self.due.drain(..));
+        tell(self.engine.halt());
+        // The last chance: the keeping thread ends when it has this.
+        drop(self.outlets.keeper.send(self.unnoted_entries()));
+        result
+    }
+
+    fn plan_until_stopped(&mut self, messages: &Receiver<Message>) -> Result<(), Error> {
+        loop {
+            let mut work = Vec::new();
+            if !self.engine.is_behind() {
+                match messages.recv_timeout(SWEEP_EVERY) {
+                    Ok(message) => self.take(message, &mut work)?,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                }
+            }
+            for message in messages.try_iter().take(DRAIN_MAX) {
+                self.take(message, &mut work)?;
+            }
+            self.engine.step(work, self.now())?;
+            self.sweep_if_due()?;
+            self.note_if_due();
+            self.write_if_idle()?;
+            self.tell_watchers();
+            tell(self.due.drain(..));
+            if self.stopping && self.engine.is_done() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.clock.now(self.machine.read())
+    }
+
+    fn take(&mut self, message: Message, work: &mut Vec<Submitted<Teller>>) -> Result<(), Error> {
+        match message {
+            Message::Work(submitted) if self.stopping => {
+                submitted.ticket.tell(Err(Failure::Unavailable));
+            }
+            Message::Work(submitted) => {
+                self.unnoted.extend(advertiser(&submitted.work).cloned());
+                work.push(submitted);
+            }
+            Message::Watch(watcher) => {
+                self.watchers.add(watcher);
+                self.engine.watch(true);
+            }
+            Message::Policy(policy) => self.engine.set_policy(policy),
+            Message::Stop => self.stopping = true,
+            Message::WriterGone => return Err(Error::Panicked),
+            Message::Followed(records) if self.writing => self.followed.extend(records),
+            Message::Followed(records) => self.overtaken(&records)?,
+            Message::Written(commit) => {
+                self.writing = false;
+                self.written(commit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn written(&mut self, commit: Commit) -> Result<(), Error> {
+        match commit {
+            Commit::Done { then } => {
+                if std::mem::take(&mut self.confirming) {
+                    self.clock.confirm(self.machine.read());
+                    self.grace_over = self.grace_from_now();
+                }
+                self.due.extend(self.engine.committed());
+                if !then.is_empty() {
+                    self.overtaken(&then)?;
+                }
+                Ok(())
+            }
+            Commit::Overtaken(records) => {
+                let mut all = std::mem::take(&mut self.followed);
+                all.extend(records);
+                self.overtaken(&all)
+            }
+            Commit::Unknown(cause) => Err(Error::Silent(cause)),
+            Commit::Dead(dead) => Err(dead.into()),
+        }
+    }
+
+    fn overtaken(&mut self, records: &[Record]) -> Result<(), Error> {
+        self.engine.overtaken(records)?;
+        if let Some(last) = records.last() {
+            self.clock.saw(last.time(), self.machine.read());
+        }
+        Ok(())
+    }
+
+    fn sweep_if_due(&mut self) -> Result<(), Error> {
+        let reading = self.machine.read();
+        let now = self.clock.now(reading);
+        let early = reading.monotonic.saturating_sub(self.swept_at) < SWEEP_EVERY;
+        if !early {
+            self.swept_at = reading.monotonic;
+            // What operators asked for goes on while nothing expires.
+            let expire = !self.clock.is_suspended() && now >= self.grace_over;
+            self.engine.sweep(now, expire)?;
+        }
+        Ok(())
+    }
+
+    fn note_if_due(&mut self) {
+        let now = self.machine.read().monotonic;
+        if self.unnoted.is_empty() || now.saturating_sub(self.noted_at) < NOTE_EVERY {
+            return;
+        }
+        self.noted_at = now;
+        let entries = self.unnoted_entries();
+        // A keeper that is busy with a snapshot gets them next time.
+        if self.outlets.keeper.try_send(entries).is_ok() {
+            self.unnoted.clear();
+        }
+    }
+
+    fn unnoted_entries(&self) -> Vec<Entry> {
+        let market = self.engine.books().market();
+        self.unnoted.iter().filter_map(|cluster| market.entry(cluster).cloned()).collect()
+    }
+
+    fn tell_watchers(&mut self) {
+        let changes = self.engine.changes();
+        if changes.standing {
+            self.show_revoked();
+        }
+        let Stamp { revision, time } = changes.at;
+        self.watchers.tell(revision, time, &changes.reservations);
+        self.engine.watch(!self.watchers.is_empty());
+    }
+
+    /// Lets everybody see who is not believed any more.
+    fn show_revoked(&self) {
+        let revoked = Arc::new(self.engine.books().ledger().revoked().clone());
+        // Where nobody looks, nobody needs to be told.
+        self.outlets.show_revoked.send_replace(revoked);
+    }
+
+    fn write_if_idle(&mut self) -> Result<(), Error> {
+        let (batch, answers) = self.engine.close();
+        self.due.extend(answers);
+        let Some(batch) = batch else { return Ok(()) };
+        self.writing = true;
+        self.confirming = confirms_clock(&batch);
+        // The writing thread only goes before us when it panics.
+        self.outlets.batches.send(batch).map_err(|_| Error::Panicked)
+    }
+}
+
+/// Who advertises with this, if it is an advertisement.
+fn advertiser(work: &Work) -> Option<&ClusterId> {
+    match work {
+        Work::Command(Command::Advertise(advertisement)) => Some(&advertisement.cluster),
+        _ => None,
+    }
+}
+
+/// A wall clock that was confirmed is believed when that is durable.
+fn confirms_clock(batch: &Batch) -> bool {
+    batch.body.events().iter().any(|event| matches!(event, Event::ClockConfirmed { .. }))
+}
+
+fn tell(answers: impl IntoIterator<Item = (Teller, Answer)>) {
+    for (teller, answer) in answers {
+        teller.tell(answer);
+    }
+}

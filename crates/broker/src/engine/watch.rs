@@ -1,0 +1,82 @@
+//! Whoever wants to know at once what changed for a cluster.
+//!
+//! Owned by the planning thread, which hands over what a commit changed; nothing here waits. Each
+//! watcher has a short queue. One that does not keep up is let go, and sees its queue end: it asks
+//! anew, and begins with a list. So nobody is ever shown a gap, and a slow reader costs a bounded
+//! amount of memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sublet_core::id::{ClusterId, Revision};
+use sublet_core::instruction::Instruction;
+use sublet_core::reservation::Reservation;
+use sublet_core::time::Time;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// The most news that wait for one watcher.
+const NEWS_MAX: usize = 64;
+/// The most watchers of one cluster: its agent, the one it replaces, and a few people.
+const WATCHERS_MAX: usize = 16;
+
+/// What one commit changed for a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// The commit.
+    pub revision: Revision,
+    /// Its time.
+    pub time: Time,
+    /// What the cluster must do now.
+    pub instructions: Vec<Instruction>,
+}
+
+/// What is to be added.
+pub(super) struct Watcher {
+    cluster: ClusterId,
+    sender: Sender<News>,
+}
+
+impl Watcher {
+    pub(super) fn new(cluster: ClusterId) -> (Self, Receiver<News>) {
+        let (sender, news) = channel(NEWS_MAX);
+        (Self { cluster, sender }, news)
+    }
+}
+
+/// All watchers.
+#[derive(Default)]
+pub(super) struct Watchers(HashMap<ClusterId, Vec<Sender<News>>>);
+
+impl Watchers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds one; where there are too many of a cluster, the oldest has to go.
+    pub(super) fn add(&mut self, Watcher { cluster, sender }: Watcher) {
+        let all = self.0.entry(cluster).or_default();
+        all.retain(|sender| !sender.is_closed());
+        if all.len() >= WATCHERS_MAX {
+            all.remove(0);
+        }
+        all.push(sender);
+    }
+
+    /// Tells everybody whom these reservations concern.
+    pub(super) fn tell(&mut self, revision: Revision, time: Time, changed: &[Arc<Reservation>]) {
+        let mut news: HashMap<&ClusterId, Vec<Instruction>> = HashMap::new();
+        for reservation in changed {
+            for cluster in reservation.sides().filter(|cluster| self.0.contains_key(*cluster)) {
+                news.entry(cluster).or_default().extend(Instruction::of(reservation, cluster));
+            }
+        }
+        for (cluster, instructions) in news {
+            let news = News { revision, time, instructions };
+            let Some(all) = self.0.get_mut(cluster) else { continue };
+            all.retain(|sender| sender.try_send(news.clone()).is_ok());
+            if all.is_empty() {
+                self.0.remove(cluster);
+            }
+        }
+    }
+}

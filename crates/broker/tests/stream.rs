@@ -1,0 +1,167 @@
+//! Streams of instructions on a running engine: nothing is missed, whatever is cut.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sublet_broker::engine::{self, Handle, Options, Running};
+use sublet_broker::stream::{Cursor, Part, Stream};
+use sublet_core::advertisement::Advertisement;
+use sublet_core::id::{ClusterId, ReservationId};
+use sublet_core::instruction::{Duty, Side};
+use sublet_core::market::Freshness;
+use sublet_core::plan::{Command, Refusal, Which};
+use sublet_core::policy::Policy;
+use sublet_core::reservation::{Actor, Ask};
+use sublet_core::resources::Resources;
+use sublet_core::time::Span;
+use sublet_log::{Log, Memory, Writer, snapshot};
+
+const GIB: u64 = 1 << 30;
+const DAY: Span = Span::from_secs(24 * 3600);
+
+fn cluster(name: &str) -> ClusterId {
+    name.parse().unwrap()
+}
+
+fn start(log: &Arc<Memory>) -> Running {
+    let log: Arc<dyn Log> = log.clone();
+    let loaded = snapshot::load(log.as_ref()).unwrap();
+    let policy = Arc::new(Policy { recovery_grace: Span::ZERO, ..Policy::default() });
+    engine::start(log, loaded, policy, &Options::alone(Writer(1))).unwrap()
+}
+
+async fn advertise(handle: &Handle, name: &str) {
+    let room = Resources::new(1_000_000, 1000 * GIB);
+    let advertisement = Advertisement::plain(cluster(name), room, Resources::default());
+    let said = Command::Advertise(Box::new(advertisement));
+    handle.submit(said).unwrap().answer().await.unwrap();
+}
+
+fn request(key: &str) -> Command {
+    let ask = Ask { resources: Resources::new(1000, GIB), ..Ask::default() };
+    let key = key.parse().unwrap();
+    Command::Reserve { requester: cluster("c1"), key, ask, explain: false }
+}
+
+async fn reserve(handle: &Handle, key: &str) -> ReservationId {
+    let answer = handle.submit(request(key)).unwrap().answer().await.unwrap();
+    answer.reservation.unwrap().id
+}
+
+async fn release(handle: &Handle, id: ReservationId) {
+    let (by, which) = (Actor::Cluster(cluster("c1")), Which::Id(id));
+    handle.submit(Command::Release { by, which }).unwrap().answer().await.unwrap();
+}
+
+async fn open(handle: &Handle, name: &str, after: Option<Cursor>) -> (Stream, Part) {
+    Stream::open(handle.clone(), cluster(name), after, DAY).await.unwrap()
+}
+
+/// The next part; the limit only ends a test that would hang.
+async fn next(stream: &mut Stream) -> Part {
+    tokio::time::timeout(Duration::from_secs(10), stream.next()).await.unwrap().unwrap()
+}
+
+fn duties(part: &Part) -> Vec<(ReservationId, Side, Duty)> {
+    part.instructions.iter().map(|i| (i.reservation, i.side, i.duty)).collect()
+}
+
+#[tokio::test]
+async fn both_sides_are_told_of_a_grant_and_of_its_end() {
+    let running = start(&Arc::default());
+    let handle = running.handle();
+    advertise(&handle, "c2").await;
+    let (mut lender, first) = open(&handle, "c2", None).await;
+    assert!(first.whole && first.instructions.is_empty());
+    let (mut borrower, _) = open(&handle, "c1", None).await;
+    let id = reserve(&handle, "a").await;
+    assert_eq!(duties(&next(&mut lender).await), [(id, Side::Provider, Duty::Keep)]);
+    assert_eq!(duties(&next(&mut borrower).await), [(id, Side::Requester, Duty::Keep)]);
+    release(&handle, id).await;
+    // An old provider never confirms, so it is over at once.
+    assert_eq!(duties(&next(&mut lender).await), [(id, Side::Provider, Duty::Gone)]);
+    assert_eq!(duties(&next(&mut borrower).await), [(id, Side::Requester, Duty::Gone)]);
+}
+
+#[tokio::test]
+async fn a_stream_that_was_cut_resumes_with_what_it_missed() {
+    let running = start(&Arc::default());
+    let handle = running.handle();
+    advertise(&handle, "c2").await;
+    let (mut stream, _) = open(&handle, "c2", None).await;
+    let kept = reserve(&handle, "a").await;
+    let cursor = next(&mut stream).await.cursor;
+    drop(stream);
+    let gone = reserve(&handle, "b").await;
+    release(&handle, gone).await;
+    let cursor = cursor.to_string().parse().unwrap();
+    let (_, part) = open(&handle, "c2", Some(cursor)).await;
+    assert!(!part.whole);
+    assert_eq!(duties(&part), [(gone, Side::Provider, Duty::Gone)]);
+    let (_, whole) = open(&handle, "c2", None).await;
+    assert_eq!(duties(&whole), [(kept, Side::Provider, Duty::Keep)]);
+}
+
+#[tokio::test]
+async fn a_cursor_that_is_too_old_or_of_another_history_gets_the_whole_list() {
+    let running = start(&Arc::default());
+    let handle = running.handle();
+    advertise(&handle, "c2").await;
+    let id = reserve(&handle, "a").await;
+    for cursor in ["0.0", "999999.99999999999999"] {
+        let (_, part) = open(&handle, "c2", Some(cursor.parse().unwrap())).await;
+        assert!(part.whole, "{cursor}");
+        assert_eq!(duties(&part), [(id, Side::Provider, Duty::Keep)]);
+    }
+    assert!("".parse::<Cursor>().is_err() && "1".parse::<Cursor>().is_err());
+}
+
+#[tokio::test]
+async fn a_reader_that_falls_behind_is_given_the_whole_list_again() {
+    let running = start(&Arc::default());
+    let handle = running.handle();
+    advertise(&handle, "c2").await;
+    let (mut stream, _) = open(&handle, "c2", None).await;
+    let mut ids = Vec::new();
+    for number in 0..200 {
+        ids.push(reserve(&handle, &format!("key-{number}")).await);
+    }
+    ids.sort();
+    let mut part = next(&mut stream).await;
+    while !part.whole {
+        part = next(&mut stream).await;
+    }
+    let mut told: Vec<_> = part.instructions.iter().map(|i| i.reservation).collect();
+    told.sort();
+    assert_eq!(told, ids);
+    // And it goes on from there.
+    let id = reserve(&handle, "later").await;
+    assert_eq!(duties(&next(&mut stream).await), [(id, Side::Provider, Duty::Keep)]);
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_engine() {
+    let running = start(&Arc::default());
+    let (mut stream, _) = open(&running.handle(), "c2", None).await;
+    running.stop().unwrap();
+    assert!(stream.next().await.is_err());
+}
+
+#[tokio::test]
+async fn the_market_is_remembered_across_a_restart_and_not_believed() {
+    let log = Arc::new(Memory::new());
+    let running = start(&log);
+    advertise(&running.handle(), "c2").await;
+    running.stop().unwrap();
+    let running = start(&log);
+    let handle = running.handle();
+    let seen = handle.look(|books, now| {
+        let entry = books.market().entry(&cluster("c2"))?;
+        Some(entry.freshness(&Policy::default().silence, now))
+    });
+    assert_eq!(seen.unwrap().await.unwrap(), Some(Freshness::Suspect));
+    let refused = handle.submit(request("a")).unwrap().answer().await.unwrap_err();
+    assert!(matches!(refused, engine::Failure::Refused(Refusal::OnlySuspects(_))), "{refused}");
+    advertise(&handle, "c2").await;
+    reserve(&handle, "a").await;
+}
