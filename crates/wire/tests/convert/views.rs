@@ -117,8 +117,8 @@ fn the_place_in_a_stream_moves_only_with_the_last_line_of_a_commit() {
     let two = [told(Side::Provider), told(Side::Requester)];
     let lines = WatchEvent::lines(true, &two, "9.1".parse().unwrap());
     let kinds: Vec<_> = lines.iter().map(|line| line.kind).collect();
-    use WatchType::{Bookmark, Instruction, Reset};
-    assert_eq!(kinds, [Reset, Instruction, Instruction, Bookmark]);
+    let instruction = WatchType::Instruction;
+    assert_eq!(kinds, [WatchType::Reset, instruction, instruction, WatchType::Bookmark]);
     assert!(lines[..3].iter().all(|line| line.cursor.is_empty()));
     let written = String::from_utf8(encode(&lines[3])).unwrap();
     assert_eq!(written, "{\"type\":\"BOOKMARK\",\"cursor\":\"9.1\"}\n");
