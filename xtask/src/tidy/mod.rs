@@ -12,6 +12,7 @@ mod ratchet;
 mod markers;
 mod names;
 mod links;
+mod metrics;
 mod licence;
 mod supply;
 
@@ -73,6 +74,7 @@ pub(crate) fn violations(repo: &Repo) -> Result<Vec<Violation>> {
     let mut found: Vec<_> = sources.iter().flat_map(one_file).collect();
     found.extend(stages::check(&sources));
     found.extend(links::check(&sources));
+    found.extend(metrics::check(&sources));
     found.extend(listed(repo)?.check(&figures(&sources)));
     found.extend(dependencies(repo)?);
     found.sort();
