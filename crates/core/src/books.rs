@@ -197,7 +197,9 @@ impl Books {
             Some((grant.provider.clone(), *id))
         };
         match event {
-            Event::Granted { id, provider, .. } | Event::Adopted { id, provider, .. } => {
+            Event::Reserved { id, provider, .. }
+            | Event::Granted { id, provider, .. }
+            | Event::Adopted { id, provider, .. } => {
                 vec![(provider.clone(), *id)]
             }
             Event::Forgotten { reservations, .. } => {

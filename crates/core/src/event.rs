@@ -4,7 +4,7 @@
 //! and no clock. A grant also carries its [`Basis`]: what the provider had said when it was chosen,
 //! so that anyone can judge the decision later.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, vec, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -52,10 +52,36 @@ impl Basis {
 }
 
 impl Event {
+    /// The single steps that it stands for, when it is in a record of time `at`.
+    pub fn steps(&self, at: Time) -> Vec<Self> {
+        let Self::Reserved {
+            id,
+            requester,
+            key,
+            ask,
+            priority,
+            provider,
+            expires_at,
+            activate_by,
+            confirms,
+            basis,
+        } = self.clone()
+        else {
+            return vec![self.clone()];
+        };
+        let amounts = ask.resources.clone();
+        let requested = Self::Requested { id, requester, key, ask, priority, until: at };
+        vec![
+            requested,
+            Self::Granted { id, provider, amounts, expires_at, activate_by, confirms, basis },
+        ]
+    }
+
     /// The reservation that it is about, if it is about one.
     pub fn reservation(&self) -> Option<ReservationId> {
         match self {
             Self::Requested { id, .. }
+            | Self::Reserved { id, .. }
             | Self::Granted { id, .. }
             | Self::Activated { id }
             | Self::Renewed { id, .. }
@@ -105,7 +131,7 @@ pub struct Note {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Event {
-    /// A reservation exists and waits. A grant at once follows in the same record.
+    /// A reservation exists and waits.
     Requested {
         /// Its name.
         id: ReservationId,
@@ -120,7 +146,33 @@ pub enum Event {
         /// The end of its patience.
         until: Time,
     },
-    /// A provider holds it.
+    /// A request that was granted at once: a `Requested` and its `Granted` in one, because almost
+    /// every reservation begins like this.
+    Reserved {
+        /// Its name.
+        id: ReservationId,
+        /// Who asked.
+        requester: ClusterId,
+        /// Under which key.
+        key: Key,
+        /// What; all of it is granted.
+        ask: Ask,
+        /// The priority that policy lets it have.
+        priority: i32,
+        /// Where.
+        provider: ClusterId,
+        /// When it ends by itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Time>,
+        /// When the requester must have confirmed use.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        activate_by: Option<Time>,
+        /// Whether the provider's agent confirms.
+        confirms: bool,
+        /// On what ground.
+        basis: Basis,
+    },
+    /// A provider holds what waited.
     Granted {
         /// Which.
         id: ReservationId,

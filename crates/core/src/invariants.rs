@@ -137,6 +137,12 @@ pub fn check_books(books: &Books) -> Vec<Violation> {
 /// event before it is applied.
 pub fn judge(ledger: &Ledger, at: Stamp, event: &Event) -> Option<Violation> {
     match event {
+        Event::Reserved { id, requester, provider, ask, basis, .. } => {
+            if requester == provider {
+                return Some(violation("lends-to-itself", format!("{id} on {provider}")));
+            }
+            judge_taking(ledger, at, provider, &ask.resources, basis)
+        }
         Event::Granted { id, provider, amounts, basis, .. } => {
             let requester = ledger.reservation(*id).map(|reservation| &reservation.requester);
             if requester == Some(provider) {

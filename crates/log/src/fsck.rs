@@ -242,7 +242,9 @@ impl<'a> Walk<'a> {
 
 fn basis(event: &Event) -> Option<&Basis> {
     match event {
-        Event::Granted { basis, .. } | Event::Resized { basis, .. } => Some(basis),
+        Event::Reserved { basis, .. }
+        | Event::Granted { basis, .. }
+        | Event::Resized { basis, .. } => Some(basis),
         _ => None,
     }
 }

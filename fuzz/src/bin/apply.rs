@@ -142,7 +142,7 @@ impl Bytes<'_> {
     fn event(&mut self) -> Event {
         let (id, basis) = (self.id(), Basis::default());
         let (reason, by) = (Reason::Expired, Actor::Broker);
-        match self.below(11) {
+        match self.below(12) {
             0 => Event::Requested {
                 id,
                 requester: self.cluster(),
@@ -175,6 +175,18 @@ impl Bytes<'_> {
             7 => Event::Ending { id, reason, by },
             8 => Event::Ended { id, reason, by, confirmation: Confirmation::Unconfirmed },
             9 => Event::Forgotten { reservations: vec![id, self.id()], tombstones: vec![] },
+            10 => Event::Reserved {
+                id,
+                requester: self.cluster(),
+                key: self.key(),
+                ask: self.ask(),
+                priority: i32::from(self.below(3)),
+                provider: self.cluster(),
+                expires_at: self.time(),
+                activate_by: self.time(),
+                confirms: self.below(2) == 0,
+                basis,
+            },
             _ => {
                 let note = Note { by, why: String::new() };
                 match self.below(2) {

@@ -26,17 +26,20 @@ pub(crate) fn scratch() -> Result<TempDir> {
 }
 
 /// What happened when reservation `number` was made.
-pub(crate) fn events(number: u64) -> [Event; 2] {
+pub(crate) fn event(number: u64) -> Event {
     let caller = number % CLUSTERS;
     let Command::Reserve { requester, key, ask, .. } = fleet::reserve(caller, number) else {
         unreachable!("it is a reservation");
     };
     let id = ReservationId::derive(&requester, &key, Revision(number / BATCH));
     let said = fleet::vast((number * 7 + 1) % CLUSTERS);
-    let granted = Event::Granted {
+    Event::Reserved {
         id,
         provider: if said.cluster == requester { fleet::name(CLUSTERS) } else { said.cluster },
-        amounts: ask.resources.clone(),
+        requester,
+        key,
+        ask,
+        priority: 0,
         expires_at: NOW.checked_add(Span::from_secs(3600)),
         activate_by: NOW.checked_add(Span::from_secs(900)),
         confirms: true,
@@ -49,13 +52,12 @@ pub(crate) fn events(number: u64) -> [Event; 2] {
             covered: Resources::default(),
             ghosts: Resources::default(),
         },
-    };
-    [Event::Requested { id, requester, key, ask, priority: 0, until: NOW }, granted]
+    }
 }
 
 /// The body of a record with these reservations.
 pub(crate) fn body(numbers: Range<u64>) -> Result<Body> {
-    Ok(Body::of(numbers.flat_map(events))?)
+    Ok(Body::of(numbers.map(event))?)
 }
 
 /// Appends these reservations to a log.
@@ -81,9 +83,7 @@ pub(crate) fn ledger(numbers: Range<u64>) -> Result<Ledger> {
     let mut ledger = Ledger::default();
     for number in numbers {
         let stamp = Stamp { revision: Revision(number / BATCH + 1), time: NOW };
-        for event in events(number) {
-            ledger.apply(stamp, &event)?;
-        }
+        ledger.apply(stamp, &event(number))?;
     }
     Ok(ledger)
 }

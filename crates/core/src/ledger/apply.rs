@@ -2,7 +2,7 @@
 
 use alloc::{sync::Arc, vec, vec::Vec};
 
-use super::moves::{check, moved};
+use super::moves::{check, granted, moved};
 use super::{Bond, Change, Error, Ledger, Stamp, Standing, Undo};
 use crate::bugs::{Bug, planted};
 use crate::event::Event;
@@ -61,7 +61,19 @@ impl Ledger {
 
     fn fold(&mut self, stamp: Stamp, event: &Event) -> Result<Vec<Undo>, Error> {
         match event {
-            Event::Requested { .. } => self.requested(stamp, event),
+            Event::Requested { id, requester, key, ask, priority, until } => {
+                let state = State::Pending { until: *until };
+                let (ask, priority) = (ask.clone(), *priority);
+                let born = self.newborn(*id, requester, stamp);
+                self.born(key, Reservation { ask, priority, state, ..born })
+            }
+            Event::Reserved { id, requester, key, ask, priority, .. } => {
+                let state = granted(stamp, event).map(State::Reserved);
+                let (ask, priority) = (ask.clone(), *priority);
+                let born = self.newborn(*id, requester, stamp);
+                let state = state.unwrap_or(born.state);
+                self.born(key, Reservation { ask, priority, state, ..born })
+            }
             Event::Adopted { .. } => self.adopted(stamp, event),
             Event::Forgotten { reservations, tombstones } => {
                 self.forgotten(reservations, tombstones)
@@ -89,28 +101,21 @@ impl Ledger {
         }
     }
 
-    fn requested(&mut self, stamp: Stamp, event: &Event) -> Result<Vec<Undo>, Error> {
-        let Event::Requested { id, requester, key, ask, priority, until } = event else {
-            return Ok(Vec::new());
-        };
-        if self.reservation(*id).is_some() {
-            return Err(Error::Exists(*id));
+    /// A reservation comes into being under its key.
+    fn born(&mut self, key: &Key, new: Reservation) -> Result<Vec<Undo>, Error> {
+        let (id, requester) = (new.id, new.requester.clone());
+        if self.reservation(id).is_some() {
+            return Err(Error::Exists(id));
         }
-        if self.bond(requester, key).is_some() {
-            return Err(Error::KeyTaken(requester.clone(), key.clone()));
+        if self.bond(&requester, key).is_some() {
+            return Err(Error::KeyTaken(requester, key.clone()));
         }
-        let new = Reservation {
-            key: Some(key.clone()),
-            ask: ask.clone(),
-            priority: *priority,
-            state: State::Pending { until: *until },
-            ..self.newborn(*id, requester, stamp)
-        };
-        self.put(*id, Some(Arc::new(new)))?;
+        let new = Reservation { key: Some(key.clone()), ..new };
+        self.put(id, Some(Arc::new(new)))?;
         self.arrivals = self.arrivals.saturating_add(1);
-        let kept = (!planted(Bug::KeyApart)).then_some(Bond::Reservation(*id));
-        let bound = self.bind(requester, key, kept);
-        Ok(vec![Undo::Reservation(*id, None), bound])
+        let kept = (!planted(Bug::KeyApart)).then_some(Bond::Reservation(id));
+        let bound = self.bind(&requester, key, kept);
+        Ok(vec![Undo::Reservation(id, None), bound])
     }
 
     fn adopted(&mut self, stamp: Stamp, event: &Event) -> Result<Vec<Undo>, Error> {

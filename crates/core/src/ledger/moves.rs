@@ -69,9 +69,16 @@ pub(super) fn moved(old: &Reservation, stamp: Stamp, event: &Event) -> Result<Re
     Ok(new)
 }
 
-fn granted(stamp: Stamp, event: &Event) -> Option<Grant> {
-    let Event::Granted { provider, amounts, expires_at, activate_by, confirms, .. } = event else {
-        return None;
+/// What a grant gives.
+pub(super) fn granted(stamp: Stamp, event: &Event) -> Option<Grant> {
+    let (provider, amounts, (expires_at, activate_by), confirms) = match event {
+        Event::Granted { provider, amounts, expires_at, activate_by, confirms, .. } => {
+            (provider, amounts, (expires_at, activate_by), confirms)
+        }
+        Event::Reserved { provider, ask, expires_at, activate_by, confirms, .. } => {
+            (provider, &ask.resources, (expires_at, activate_by), confirms)
+        }
+        _ => return None,
     };
     Some(Grant {
         provider: provider.clone(),

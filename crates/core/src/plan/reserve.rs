@@ -1,6 +1,6 @@
 //! A request is granted, waits, or is refused with its reason.
 
-use alloc::{boxed::Box, vec};
+use alloc::boxed::Box;
 
 use super::{Plan, Refusal, Reply, Scene};
 use crate::bugs::{Bug, planted};
@@ -38,14 +38,7 @@ impl Scene<'_> {
             let same = known.requester == *requester && known.ask.resources == ask.resources;
             return if same { Ok(Plan::about(id, [])) } else { Err(Refusal::KeyReused(id)) };
         }
-        let asked = |until| Event::Requested {
-            id,
-            requester: requester.clone(),
-            key: key.clone(),
-            ask: ask.clone(),
-            priority: ask.priority.min(self.policy.allowance(requester).priority_max),
-            until,
-        };
+        let priority = ask.priority.min(self.policy.allowance(requester).priority_max);
         let reply = |why: Option<explain::Explanation>| Reply::Reservation {
             id,
             created: true,
@@ -56,17 +49,29 @@ impl Scene<'_> {
                 let (books, policy, now) = (self.books, self.policy, self.at.time);
                 let why = || explain::granted(books, requester, ask, &pick, policy, now);
                 let why = explain.then(why);
-                let events = vec![asked(now), self.grant(id, ask, pick)];
-                Ok(Plan::new(events, reply(why)))
+                let reserved = Event::Reserved {
+                    id,
+                    requester: requester.clone(),
+                    key: key.clone(),
+                    ask: ask.clone(),
+                    priority,
+                    expires_at: self.expiry(ask.duration),
+                    activate_by: self.activation(ask),
+                    confirms: self.confirms(&pick.provider).unwrap_or(false),
+                    provider: pick.provider,
+                    basis: pick.basis,
+                };
+                Ok(Plan::new([reserved], reply(why)))
             }
             Err(no) => match ask.wait.filter(|wait| !wait.is_zero()) {
                 None => Err(self.refuse(no, requester, ask)),
                 Some(wait) => {
                     self.check_queue(wait)?;
-                    Ok(Plan::new(
-                        [asked(self.after(wait))],
-                        reply(Some(self.why_not(requester, ask))),
-                    ))
+                    let why = self.why_not(requester, ask);
+                    let (requester, key, ask) = (requester.clone(), key.clone(), ask.clone());
+                    let until = self.after(wait);
+                    let asked = Event::Requested { id, requester, key, ask, priority, until };
+                    Ok(Plan::new([asked], reply(Some(why))))
                 }
             },
         }
@@ -175,11 +180,16 @@ impl Scene<'_> {
             id,
             amounts: ask.resources.clone(),
             expires_at: self.expiry(ask.duration),
-            activate_by: ask.activates.then(|| self.after(self.policy.activate_within)),
+            activate_by: self.activation(ask),
             confirms: self.confirms(&pick.provider).unwrap_or(false),
             provider: pick.provider,
             basis: pick.basis,
         }
+    }
+
+    /// When a requester that confirms use must have done so.
+    fn activation(&self, ask: &Ask) -> Option<Time> {
+        ask.activates.then(|| self.after(self.policy.activate_within))
     }
 
     /// When something that runs for `duration` from now ends; never, if nobody set a limit.

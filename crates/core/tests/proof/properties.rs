@@ -43,6 +43,25 @@ proptest! {
     }
 
     #[test]
+    fn a_grant_at_once_does_what_its_request_and_its_grant_do(
+        history in vec(events::event(), 0..40),
+        reserved in events::reserved(),
+    ) {
+        let (mut books, at) = (Books::default(), Stamp::default());
+        for event in history {
+            // Some are refused, and change nothing.
+            drop(books.apply(at, &event));
+        }
+        let mut stepped = books.clone();
+        let steps = reserved.steps(at.time);
+        let refused = steps.iter().any(|step| stepped.apply(at, step).is_err());
+        prop_assert_eq!(books.apply(at, &reserved).is_err(), refused);
+        if !refused {
+            prop_assert_eq!(books.ledger(), stepped.ledger());
+        }
+    }
+
+    #[test]
     fn any_event_is_folded_or_refused_whole_and_can_be_taken_back(
         reported in vec((events::id(), events::cluster(), events::amounts()), 0..4),
         history in vec((events::stamp(), events::event(), any::<bool>()), 1..80),

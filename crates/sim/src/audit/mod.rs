@@ -181,8 +181,8 @@ impl Auditor {
         self.expect(time >= last, "I16", || format!("time went back from {last:?} to {time:?}"));
         (self.revision, self.time, self.checksum) = (revision, time, record.checksum());
         let mut scene = Scene { writer, agents, sometimes };
-        for event in record.events() {
-            self.fold(event, &mut scene);
+        for event in record.events().iter().flat_map(|event| event.steps(time)) {
+            self.fold(&event, &mut scene);
         }
         self.check_conservation();
     }

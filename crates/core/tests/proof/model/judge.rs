@@ -239,7 +239,7 @@ impl Model {
     /// A refusal has a ground, and a grant goes to the best (I26).
     fn judge_choice(&mut self, requester: &ClusterId, ask: &Ask, result: &Result<Plan, Refusal>) {
         let chosen = result.iter().flat_map(|plan| &plan.events).find_map(|event| match event {
-            Event::Granted { provider, .. } => Some(provider.clone()),
+            Event::Reserved { provider, .. } => Some(provider.clone()),
             _ => None,
         });
         let nobody = matches!(result, Err(Refusal::NobodyFits(_) | Refusal::OnlySuspects(_)));

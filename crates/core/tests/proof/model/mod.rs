@@ -129,9 +129,10 @@ impl Model {
     ) {
         (self.at, self.policy) = (at, policy.clone());
         self.judge_answer(command, result);
-        for event in result.iter().flat_map(|plan| &plan.events) {
-            self.judge_event(command, event);
-            self.fold(at, event);
+        let events = result.iter().flat_map(|plan| &plan.events);
+        for event in events.flat_map(|event| event.steps(at.time)) {
+            self.judge_event(command, &event);
+            self.fold(at, &event);
         }
     }
 

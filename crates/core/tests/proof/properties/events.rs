@@ -69,6 +69,7 @@ fn birth_and_death() -> impl Strategy<Value = Event> {
                 Event::Requested { id, requester, key, ask: some(cpu), priority, until }
             }
         ),
+        4 => reserved(),
         2 => (id(), cluster(), cluster(), amounts(), generation(), proptest::option::of(time())).prop_map(
             |(id, requester, provider, amounts, generation, expires_at)| {
                 Event::Adopted { id, requester, provider, amounts, generation, expires_at }
@@ -79,6 +80,28 @@ fn birth_and_death() -> impl Strategy<Value = Event> {
             |(reservations, tombstones)| Event::Forgotten { reservations, tombstones }
         ),
     ]
+}
+
+pub(crate) fn reserved() -> impl Strategy<Value = Event> {
+    let times = (proptest::option::of(time()), proptest::option::of(time()));
+    (id(), cluster(), cluster(), key(), 1..9u64, times, any::<bool>()).prop_map(
+        |(id, requester, provider, key, cpu, (expires_at, activate_by), confirms)| {
+            let ask = Ask { resources: Resources::new(cpu, cpu), ..Ask::default() };
+            let (priority, basis) = (0, Basis::default());
+            Event::Reserved {
+                id,
+                requester,
+                key,
+                ask,
+                priority,
+                provider,
+                expires_at,
+                activate_by,
+                confirms,
+                basis,
+            }
+        },
+    )
 }
 
 fn life() -> impl Strategy<Value = Event> {

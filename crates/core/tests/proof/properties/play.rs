@@ -108,9 +108,10 @@ impl Player {
             }
             Ok(plan) => {
                 see(first(format!("{:?}", plan.reply)));
-                for event in &plan.events {
+                let now = self.world.now;
+                for event in plan.events.iter().flat_map(|event| event.steps(now)) {
                     see(first(format!("{event:?}")));
-                    if let Event::Ended { reason, confirmation, .. } = event {
+                    if let Event::Ended { reason, confirmation, .. } = &event {
                         see(format!("{reason:?}"));
                         see(format!("{confirmation:?}"));
                     }

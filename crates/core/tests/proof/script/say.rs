@@ -16,8 +16,9 @@ impl Script {
             Err(refusal) => return self.say(&format!("refused: {refusal}")),
             Ok(plan) => plan,
         };
-        for event in &plan.events {
-            let text = self.event(event);
+        let now = self.world.now;
+        for event in plan.events.iter().flat_map(|event| event.steps(now)) {
+            let text = self.event(&event);
             if !text.is_empty() {
                 self.say(&text);
             }
