@@ -13,6 +13,7 @@ mod markers;
 mod names;
 mod links;
 mod metrics;
+mod errors;
 mod licence;
 mod supply;
 
@@ -75,6 +76,7 @@ pub(crate) fn violations(repo: &Repo) -> Result<Vec<Violation>> {
     found.extend(stages::check(&sources));
     found.extend(links::check(&sources));
     found.extend(metrics::check(&sources));
+    found.extend(errors::check(&sources));
     found.extend(listed(repo)?.check(&figures(&sources)));
     found.extend(dependencies(repo)?);
     found.sort();
