@@ -1,30 +1,52 @@
 //! Parts of the tree that are made from code: `cargo xtask gen` writes them, `cargo xtask test` and
 //! `tidy` see that they are up to date.
 //!
-//! A generated part is a row of [`PARTS`]. Today they are blocks inside pages, between
+//! A generated part is a row of [`PARTS`]: a whole file, or a block inside a page, between
 //! `<!-- name:begin -->` and `<!-- name:end -->`.
 
 use anyhow::{Context, Result};
 
+use crate::contract;
 use crate::repo::Repo;
 use crate::tidy::{Violation, arrows};
 
-/// A block of a page, and what must stand in it.
+/// A file or a block of a page, and what must stand in it.
 struct Part {
     page: &'static str,
-    block: &'static str,
-    text: fn() -> String,
+    /// The whole file, if none.
+    block: Option<&'static str>,
+    text: fn(&Repo) -> Result<String>,
 }
 
-const PARTS: [Part; 1] = [Part { page: "ARCHITECTURE.md", block: "arrows", text: arrows::table }];
+const PARTS: [Part; 3] = [
+    Part { page: "ARCHITECTURE.md", block: Some("arrows"), text: |_| Ok(arrows::table()) },
+    Part { page: "docs/openapi.json", block: None, text: contract::openapi },
+    Part { page: "docs/errors/README.md", block: Some("codes"), text: contract::errors },
+];
+
+impl Part {
+    /// The page as it should be; nothing when the block is not in it.
+    fn wanted(&self, repo: &Repo, page: &str) -> Result<Option<String>> {
+        let text = (self.text)(repo)?;
+        Ok(match self.block {
+            Some(block) => filled(page, block, &text),
+            None => Some(text),
+        })
+    }
+
+    fn no_block(&self) -> String {
+        let (page, block) = (self.page, self.block.unwrap_or_default());
+        format!("{page} has no lines `<!-- {block}:begin -->` and `<!-- {block}:end -->`")
+    }
+}
 
 /// Writes every part anew.
 pub(crate) fn write(repo: &Repo) -> Result<()> {
     for part in &PARTS {
         let page = repo.read(part.page)?.with_context(|| format!("{} is missing", part.page))?;
-        let wanted = filled(&page, part.block, &(part.text)()).with_context(|| no_block(part))?;
+        let wanted = part.wanted(repo, &page)?.with_context(|| part.no_block())?;
         if wanted != page {
-            println!("{}: {} written", part.page, part.block);
+            println!("{}: {} written", part.page, part.block.unwrap_or("all of it"));
             repo.write(part.page, &wanted)?;
         }
     }
@@ -38,20 +60,17 @@ pub(crate) fn stale(repo: &Repo) -> Result<Vec<Violation>> {
         let Some(page) = repo.read(part.page)? else {
             continue;
         };
-        match filled(&page, part.block, &(part.text)()) {
-            None => found.push(Violation::at(part.page, 1, no_block(part), "add the two lines")),
+        match part.wanted(repo, &page)? {
+            None => found.push(Violation::at(part.page, 1, part.no_block(), "add the two lines")),
             Some(wanted) if wanted != page => {
-                let what = format!("the block `{}` is not up to date", part.block);
+                let which = part.block.map(|block| format!("the block `{block}`"));
+                let what = format!("{} is not up to date", which.as_deref().unwrap_or("the file"));
                 found.push(Violation::at(part.page, 1, what, "run `cargo xtask gen`"));
             }
             Some(_) => {}
         }
     }
     Ok(found)
-}
-
-fn no_block(part: &Part) -> String {
-    format!("{} has no lines `<!-- {1}:begin -->` and `<!-- {1}:end -->`", part.page, part.block)
 }
 
 /// The page with this text in this block; nothing when the block is not there.

@@ -10,6 +10,7 @@ mod tools;
 mod metadata;
 mod source;
 mod tidy;
+mod contract;
 mod generated;
 mod sim;
 mod bench;

@@ -175,6 +175,22 @@ impl Problem {
     }
 }
 
+/// A code that needs no further words; where the Go broker has some for it, they are these.
+impl From<Code> for Problem {
+    fn from(code: Code) -> Self {
+        let said = match code {
+            Code::CertificateRequired => "Client certificate required",
+            Code::InvalidIdentity => "Invalid certificate: no cluster ID in CN",
+            Code::ClusterMismatch => "Cluster ID does not match certificate",
+            Code::NoSuchRoute => "404 page not found",
+            Code::NoAdvertisement => "Advertisement not found",
+            Code::MethodNotAllowed => "Method Not Allowed",
+            other => other.meaning(),
+        };
+        Self::new(code, said)
+    }
+}
+
 impl From<Invalid> for Problem {
     fn from(Invalid { field, message }: Invalid) -> Self {
         let mut problem = Self::new(Code::InvalidField, message);

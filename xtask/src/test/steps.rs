@@ -29,7 +29,7 @@ const fn builds(name: &'static str, about: &'static str, run: fn(&Repo) -> Resul
 pub(crate) const STEPS: [Step; 10] = [
     reads("format", "every file is as rustfmt writes it", format),
     reads("clippy", "no warning, in any target", clippy),
-    reads("tidy", "stages, arrows, lengths, markers, names, links, licences", tidy),
+    reads("tidy", "stages, arrows, lengths, markers, names, links, error pages, licences", tidy),
     builds("core", "the core compiles alone, without the standard library", core),
     builds("docs", "the documentation has no warning", docs),
     builds("tests", "unit, property, golden, conformance and documentation tests", tests),

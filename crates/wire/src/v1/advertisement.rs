@@ -109,6 +109,7 @@ pub struct Advertisement {
     /// What it has.
     pub resources: ResourceMetrics,
     /// When it was measured. Age is counted from when the broker received it, not from here.
+    #[cfg_attr(feature = "openapi", schemars(required))]
     pub timestamp: Option<Timestamp>,
     /// Which of its advertisements; an older one never replaces a newer one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,11 @@
 //! What one side must do now, and the stream that says so.
 //!
-//! The stream is newline-delimited JSON, as Kubernetes watches are. Every line has a cursor; whoever
-//! comes back with `after=<cursor>` misses nothing. Without a cursor, or with one that is too old,
+//! The stream is newline-delimited JSON, as Kubernetes watches are. Whoever comes back with the last
+//! cursor that he saw (`after=<cursor>`) misses nothing. Without a cursor, or with one that is too old,
 //! the stream begins with `RESET`: forget what you know, what follows until the next `BOOKMARK` is
-//! everything. Several lines may belong to one revision of the log: all but the last of them carry
-//! the cursor before it, so that a stream which is cut between them loses none. While nothing happens, a `BOOKMARK` says every few seconds that the stream is alive.
+//! everything. Several lines may belong to one revision of the log, and a stream may be cut between
+//! them: so an instruction has a cursor only where nothing else belongs to it; otherwise the
+//! `BOOKMARK` after the last of them has it. While nothing happens, a `BOOKMARK` says every few seconds that the stream is alive.
 //! `GOODBYE` is the last line of a broker that goes away in order: come back, here or elsewhere.
 
 use std::fmt;
@@ -51,7 +52,8 @@ pub struct WatchEvent {
     /// What kind of line.
     #[serde(rename = "type")]
     pub kind: WatchType,
-    /// Where to resume after this line.
+    /// Where to resume after this line; without it, where the one before says.
+    #[serde(default, skip_serializing_if = "Cursor::is_empty")]
     pub cursor: Cursor,
     /// What to do, in an `INSTRUCTION`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,7 +214,19 @@ impl WatchEvent {
     /// The content type of the stream.
     pub const CONTENT_TYPE: &str = "application/x-ndjson";
 
-    /// Something to do.
+    /// The lines of what became known together: everything there is to do if it is the `whole`, or
+    /// what changed. Only when all of it was read does the place of resuming move.
+    pub fn lines<'a>(
+        whole: bool,
+        told: impl IntoIterator<Item = &'a core::Instruction>,
+        cursor: Cursor,
+    ) -> Vec<Self> {
+        let reset = whole.then(|| Self::reset(Cursor::default()));
+        let told = told.into_iter().map(|told| Self::instruction(told, Cursor::default()));
+        reset.into_iter().chain(told).chain([Self::bookmark(cursor)]).collect()
+    }
+
+    /// Something to do; an empty cursor if more belongs to it.
     pub fn instruction(told: &core::Instruction, cursor: Cursor) -> Self {
         Self {
             kind: WatchType::Instruction,
