@@ -1,5 +1,26 @@
-//! The broker: the shell around the core. So far its engine, its clock and the streams of instructions.
+//! The broker: the shell around the core. Modules are listed in reading order: from the command line
+//! to a connection, to a request, to the engine and back through the streams.
 
+pub mod config;
+pub mod limits;
+pub mod logging;
+pub mod policy;
+pub mod metrics;
+pub mod random;
+pub mod tls;
+pub mod identity;
+pub mod revoked;
+pub mod admission;
+mod guard;
+pub mod connection;
+pub mod server;
+pub mod authorize;
+pub mod http;
+pub mod plain;
+mod reload;
 pub mod clock;
 pub mod engine;
 pub mod stream;
+mod run;
+
+pub use run::{Addresses, Broker, Error, run};

@@ -1,0 +1,263 @@
+//! Who gets a turn: no cluster takes the turns of another, and what keeps capacity moving goes
+//! before new requests.
+//!
+//! There are two lanes. Heartbeats, releases, acknowledgements and renewals are *urgent*: they are
+//! small, and losing them makes the fleet look dead or full. New requests, lists and explanations
+//! are *ordinary*. Each lane has seats of its own, so that a flood of one never takes a seat of the
+//! other; each cluster has a bound on its seats and a rate in each lane, so that it cannot take the
+//! seats of the others. Nobody waits for a seat: without one the answer is `429` with a time to come
+//! back, which is cheap for both.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::identity::Caller;
+use crate::limits::Limits;
+
+/// Which way a request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Keeps capacity moving.
+    Urgent,
+    /// Everything else.
+    Ordinary,
+}
+
+/// No turn now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many requests at once: try again in {retry_after} s")]
+pub struct Busy {
+    /// Seconds after which another try makes sense.
+    pub retry_after: u32,
+}
+
+/// A count with a bound.
+#[derive(Debug)]
+struct Seats {
+    taken: AtomicUsize,
+    most: usize,
+}
+
+impl Seats {
+    fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { taken: AtomicUsize::new(0), most })
+    }
+
+    fn take(self: &Arc<Self>) -> Option<Seat> {
+        // The seat gives back what it took, also where it was one too many.
+        let seat = Seat(Arc::clone(self));
+        (self.taken.fetch_add(1, Ordering::AcqRel) < self.most).then_some(seat)
+    }
+}
+
+/// A place that is taken until this is dropped.
+#[derive(Debug)]
+pub struct Seat(Arc<Seats>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// So many requests per second, and twice as many at once.
+#[derive(Debug)]
+struct Bucket {
+    /// In thousandths, so that slow rates fill too.
+    tokens: u64,
+    filled_at: Duration,
+}
+
+const THOUSANDTHS: u64 = 1000;
+
+impl Bucket {
+    fn full(rate: u32) -> Self {
+        Self { tokens: Self::most(rate), filled_at: Duration::ZERO }
+    }
+
+    fn most(rate: u32) -> u64 {
+        u64::from(rate) * 2 * THOUSANDTHS
+    }
+
+    fn take(&mut self, rate: u32, now: Duration) -> Result<(), Busy> {
+        let passed = now.saturating_sub(self.filled_at).as_millis();
+        // One token per 1/rate seconds is `rate` thousandths per millisecond.
+        let earned = u64::try_from(passed).unwrap_or(u64::MAX).saturating_mul(u64::from(rate));
+        self.tokens = self.tokens.saturating_add(earned).min(Self::most(rate));
+        self.filled_at = now;
+        match self.tokens.checked_sub(THOUSANDTHS) {
+            Some(rest) => {
+                self.tokens = rest;
+                Ok(())
+            }
+            None => Err(Busy { retry_after: 1 }),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct LaneShare {
+    seats: Arc<Seats>,
+    bucket: Mutex<Bucket>,
+}
+
+impl LaneShare {
+    fn new(most: usize, rate: u32) -> Self {
+        Self { seats: Seats::new(most), bucket: Mutex::new(Bucket::full(rate)) }
+    }
+}
+
+/// What one caller has of the broker, over all of its connections.
+#[derive(Debug)]
+pub struct Share {
+    connections: Arc<Seats>,
+    streams: Arc<Seats>,
+    urgent: LaneShare,
+    ordinary: LaneShare,
+}
+
+impl Share {
+    fn new(limits: &Limits) -> Self {
+        let rate = limits.rate_per_cluster;
+        Self {
+            connections: Seats::new(limits.connections_per_cluster),
+            streams: Seats::new(limits.streams_per_cluster),
+            urgent: LaneShare::new(limits.urgent_per_cluster, rate),
+            ordinary: LaneShare::new(limits.ordinary_per_cluster, rate),
+        }
+    }
+
+    /// A place for one more stream.
+    pub fn stream(&self) -> Result<Seat, Busy> {
+        self.streams.take().ok_or(Busy { retry_after: 5 })
+    }
+}
+
+/// A turn: held while a request is in work.
+#[derive(Debug)]
+pub struct Turn {
+    _own: Seat,
+    _all: Seat,
+}
+
+/// The turns of all.
+pub struct Admission {
+    rate: u32,
+    limits: Limits,
+    urgent: Arc<Seats>,
+    ordinary: Arc<Seats>,
+    large: Arc<Seats>,
+    shares: Mutex<HashMap<Caller, Arc<Share>>>,
+}
+
+impl Admission {
+    /// With these limits.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            rate: limits.rate_per_cluster,
+            urgent: Seats::new(limits.urgent),
+            ordinary: Seats::new(limits.ordinary),
+            large: Seats::new(limits.large_bodies),
+            shares: Mutex::default(),
+            limits,
+        }
+    }
+
+    /// One more connection of a caller; the seat is held while it lasts.
+    pub fn connect(&self, caller: &Caller) -> Result<(Arc<Share>, Seat), Busy> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        if !shares.contains_key(caller) {
+            // A share outlives its connections, so that a new one does not bring new turns. Callers
+            // have certificates, so there are not many; those that are not here make room for more.
+            if shares.len() >= self.limits.connections {
+                shares.retain(|_, share| Arc::strong_count(share) > 1);
+            }
+            shares.insert(caller.clone(), Arc::new(Share::new(&self.limits)));
+        }
+        let share = shares.get(caller).map(Arc::clone).ok_or(Busy { retry_after: 5 })?;
+        let seat = share.connections.take().ok_or(Busy { retry_after: 5 })?;
+        Ok((share, seat))
+    }
+
+    /// A place for one more large body, while it is read.
+    pub fn large_body(&self) -> Result<Seat, Busy> {
+        self.large.take().ok_or(Busy { retry_after: 1 })
+    }
+
+    /// A turn in a lane at `now`, which is time since some moment.
+    pub fn turn(&self, share: &Share, lane: Lane, now: Duration) -> Result<Turn, Busy> {
+        let (own, all) = match lane {
+            Lane::Urgent => (&share.urgent, &self.urgent),
+            Lane::Ordinary => (&share.ordinary, &self.ordinary),
+        };
+        own.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(self.rate, now)?;
+        let busy = Busy { retry_after: 1 };
+        let own = own.seats.take().ok_or(busy)?;
+        let all = all.take().ok_or(busy)?;
+        Ok(Turn { _own: own, _all: all })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admission(change: impl FnOnce(&mut Limits)) -> Admission {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        Admission::new(limits)
+    }
+
+    fn share(admission: &Admission, cluster: &str) -> Arc<Share> {
+        admission.connect(&Caller::Cluster(cluster.parse().unwrap())).unwrap().0
+    }
+
+    #[test]
+    fn one_cluster_cannot_take_the_seats_of_another() {
+        let admission = admission(|limits| limits.ordinary_per_cluster = 2);
+        let (greedy, polite) = (share(&admission, "greedy"), share(&admission, "polite"));
+        let turn = |share: &Share| admission.turn(share, Lane::Ordinary, Duration::ZERO);
+        let held = [turn(&greedy).unwrap(), turn(&greedy).unwrap()];
+        assert_eq!(turn(&greedy).unwrap_err(), Busy { retry_after: 1 });
+        assert!(turn(&polite).is_ok());
+        drop(held);
+        assert!(turn(&greedy).is_ok());
+    }
+
+    #[test]
+    fn new_requests_cannot_take_the_seats_of_heartbeats() {
+        let admission = admission(|limits| limits.ordinary = 1);
+        let share = share(&admission, "c1");
+        let held = admission.turn(&share, Lane::Ordinary, Duration::ZERO);
+        assert!(held.is_ok());
+        assert!(admission.turn(&share, Lane::Ordinary, Duration::ZERO).is_err());
+        assert!(admission.turn(&share, Lane::Urgent, Duration::ZERO).is_ok());
+    }
+
+    #[test]
+    fn a_rate_is_kept_over_connections_and_refills_with_time() {
+        let admission = admission(|limits| limits.rate_per_cluster = 1);
+        let turn = |at| admission.turn(&share(&admission, "c1"), Lane::Urgent, at).is_ok();
+        let second = Duration::from_secs;
+        assert_eq!([turn(second(0)), turn(second(0)), turn(second(0))], [true, true, false]);
+        assert_eq!([turn(second(1)), turn(second(1))], [true, false]);
+        assert_eq!([turn(second(99)), turn(second(99)), turn(second(99))], [true, true, false]);
+    }
+
+    #[test]
+    fn connections_and_streams_of_a_cluster_are_bounded() {
+        let admission = admission(|limits| {
+            limits.connections_per_cluster = 1;
+            limits.streams_per_cluster = 1;
+        });
+        let caller = Caller::Operator("ada".into());
+        let (share, seat) = admission.connect(&caller).unwrap();
+        assert!(admission.connect(&caller).is_err());
+        let stream = share.stream().unwrap();
+        assert!(share.stream().is_err());
+        drop((seat, stream));
+        assert!(admission.connect(&caller).is_ok() && share.stream().is_ok());
+    }
+}

@@ -1,0 +1,186 @@
+//! Who may do what: one table, a row per route and a column per role and owner.
+//!
+//! A cluster is the *requester* or the *provider* of what it asks about, or it is somebody *else's*;
+//! on routes about a cluster, one's own is both of the first. An *operator* is a role of its own.
+//! What belongs to somebody else is hidden, not forbidden, so that names cannot be probed. The edge
+//! looks at role and cluster before it reads a body; whose a reservation is, the core knows, and
+//! answers in the same way. A test tries every cell over TLS.
+
+use sublet_wire::Method;
+
+use crate::admission::Lane;
+use crate::identity::Caller;
+
+/// What is done for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is done.
+    Allow,
+    /// As if it were not there.
+    Hide,
+    /// It is said that it may not be.
+    Forbid,
+}
+
+/// What a cluster is to what it asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// It borrows, or it is the cluster itself.
+    Requester,
+    /// It lends.
+    Provider,
+    /// Neither.
+    Other,
+}
+
+/// What answers a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "each is the route of that name")]
+pub enum Endpoint {
+    Health,
+    Openapi,
+    Advertise,
+    GetAdvertisement,
+    Reserve,
+    ListReservations,
+    ReleaseByKey,
+    GetReservation,
+    Release,
+    Explain,
+    Renew,
+    Resize,
+    Activate,
+    Acknowledge,
+    Fail,
+    Instructions,
+    ListClusters,
+    GetCluster,
+    Cordon,
+    Uncordon,
+    Drain,
+    Cap,
+    DeclareLost,
+    Vouch,
+    ListRevocations,
+    Revoke,
+    Reinstate,
+    ConfirmClock,
+    Candidates,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The route, by its name in the wire's table.
+    pub route: &'static str,
+    /// What answers it.
+    pub endpoint: Endpoint,
+    /// Which way its requests go.
+    pub lane: Lane,
+    requester: Verdict,
+    provider: Verdict,
+    other: Verdict,
+    operator: Verdict,
+}
+
+impl Row {
+    /// May a caller in this relation do it?
+    pub fn verdict(&self, caller: &Caller, relation: Relation) -> Verdict {
+        match (caller, relation) {
+            (Caller::Operator(_), _) => self.operator,
+            (Caller::Cluster(_), Relation::Requester) => self.requester,
+            (Caller::Cluster(_), Relation::Provider) => self.provider,
+            (Caller::Cluster(_), Relation::Other) => self.other,
+        }
+    }
+
+    /// May this role do it to anything at all?
+    pub fn is_open_to(&self, caller: &Caller) -> bool {
+        [Relation::Requester, Relation::Provider, Relation::Other]
+            .iter()
+            .any(|relation| self.verdict(caller, *relation) == Verdict::Allow)
+    }
+}
+
+const fn row(
+    route: &'static str,
+    endpoint: Endpoint,
+    lane: Lane,
+    [requester, provider, other, operator]: [Verdict; 4],
+) -> Row {
+    Row { route, endpoint, lane, requester, provider, other, operator }
+}
+
+use Endpoint as E;
+use Lane::{Ordinary, Urgent};
+use Verdict::{Allow as Yes, Forbid as No, Hide};
+
+/// The table.
+#[rustfmt::skip]
+pub const TABLE: &[Row] = &[
+    //                                                                  requester provider other operator
+    row("health",           E::Health,           Urgent,   [Yes,  Yes,  Yes,  Yes]),
+    row("openapi",          E::Openapi,          Ordinary, [Yes,  Yes,  Yes,  Yes]),
+    row("advertise",        E::Advertise,        Urgent,   [Yes,  Yes,  No,   No]),
+    row("getAdvertisement", E::GetAdvertisement, Urgent,   [Yes,  Yes,  Hide, Yes]),
+    row("reserve",          E::Reserve,          Ordinary, [Yes,  Yes,  Yes,  No]),
+    row("listReservations", E::ListReservations, Ordinary, [Yes,  Yes,  No,   Yes]),
+    row("releaseByKey",     E::ReleaseByKey,     Urgent,   [Yes,  Yes,  Yes,  No]),
+    row("getReservation",   E::GetReservation,   Ordinary, [Yes,  Yes,  Hide, Yes]),
+    row("release",          E::Release,          Urgent,   [Yes,  Yes,  Hide, Yes]),
+    row("explain",          E::Explain,          Ordinary, [Yes,  Hide, Hide, Yes]),
+    row("renew",            E::Renew,            Urgent,   [Yes,  Hide, Hide, Yes]),
+    row("resize",           E::Resize,           Ordinary, [Yes,  Hide, Hide, Yes]),
+    row("activate",         E::Activate,         Urgent,   [Yes,  Hide, Hide, No]),
+    row("acknowledge",      E::Acknowledge,      Urgent,   [Hide, Yes,  Hide, No]),
+    row("fail",             E::Fail,             Urgent,   [Yes,  Yes,  Hide, No]),
+    row("instructions",     E::Instructions,     Urgent,   [Yes,  Yes,  Yes,  No]),
+    row("listClusters",     E::ListClusters,     Ordinary, [Yes,  Yes,  Yes,  Yes]),
+    row("getCluster",       E::GetCluster,       Ordinary, [Yes,  Yes,  Hide, Yes]),
+    row("cordon",           E::Cordon,           Urgent,   [No,   No,   No,   Yes]),
+    row("uncordon",         E::Uncordon,         Urgent,   [No,   No,   No,   Yes]),
+    row("drain",            E::Drain,            Urgent,   [No,   No,   No,   Yes]),
+    row("cap",              E::Cap,              Urgent,   [No,   No,   No,   Yes]),
+    row("declareLost",      E::DeclareLost,      Urgent,   [No,   No,   No,   Yes]),
+    row("vouch",            E::Vouch,            Urgent,   [No,   No,   No,   Yes]),
+    row("listRevocations",  E::ListRevocations,  Urgent,   [No,   No,   No,   Yes]),
+    row("revoke",           E::Revoke,           Urgent,   [No,   No,   No,   Yes]),
+    row("reinstate",        E::Reinstate,        Urgent,   [No,   No,   No,   Yes]),
+    row("confirmClock",     E::ConfirmClock,     Urgent,   [No,   No,   No,   Yes]),
+    row("candidates",       E::Candidates,       Ordinary, [No,   No,   No,   Yes]),
+];
+
+/// The row of a route.
+pub fn row_of(route: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.route == route)
+}
+
+/// The route of a path template and a method; `HEAD` is `GET` without a body.
+pub fn route_of(path: &str, method: &str) -> Option<&'static sublet_wire::Route> {
+    let method = if method == "HEAD" { Method::Get.as_str() } else { method };
+    sublet_wire::ROUTES.iter().find(|route| route.path == path && route.method.as_str() == method)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_route_has_one_row_and_every_row_a_route() {
+        let routes: Vec<_> = sublet_wire::ROUTES.iter().map(|route| route.name).collect();
+        let rows: Vec<_> = TABLE.iter().map(|row| row.route).collect();
+        assert_eq!(routes, rows);
+        let endpoints: BTreeSet<_> = TABLE.iter().map(|row| row.endpoint).collect();
+        assert_eq!(endpoints.len(), TABLE.len());
+    }
+
+    #[test]
+    fn operators_and_clusters_do_not_share_what_changes_things() {
+        let cluster = Caller::Cluster("c1".parse().unwrap());
+        for row in TABLE {
+            let operators_only = !row.is_open_to(&cluster);
+            assert_eq!(operators_only, row.requester == No && row.other == No, "{}", row.route);
+        }
+    }
+}

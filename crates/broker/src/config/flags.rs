@@ -1,0 +1,167 @@
+//! The command line, as it is typed: every flag of the Go broker, and ours beside them.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+/// How the broker is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Interface {
+    /// JSON over mTLS.
+    Http,
+    /// Objects in the broker's cluster.
+    Kubernetes,
+    /// Both.
+    Both,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// For people.
+    #[value(alias = "console")]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// What is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Every step.
+    #[value(alias = "trace")]
+    Debug,
+    /// What happens.
+    Info,
+    /// What should not happen.
+    Warn,
+    /// What must not happen.
+    #[value(aliases = ["panic", "fatal"])]
+    Error,
+}
+
+/// The command line, as it is typed. Each flag is also an environment variable: `--http-port` is
+/// `SUBLET_HTTP_PORT`. `-x` works where `--x` does.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Options")]
+pub struct Flags {
+    /// Where the log is kept: one folder for one broker.
+    #[arg(long, env = "SUBLET_DATA_DIR", default_value = "/var/lib/sublet")]
+    pub data_dir: PathBuf,
+    /// Who may borrow from whom, and how much (TOML); without it everybody may.
+    #[arg(long, env = "SUBLET_POLICY", value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// How the broker is spoken to.
+    #[arg(long, env = "SUBLET_BROKER_INTERFACE", value_enum, default_value = "http")]
+    pub broker_interface: Interface,
+    /// The address of the API; all addresses without it.
+    #[arg(long, env = "SUBLET_HTTP_BIND_ADDRESS", value_name = "IP")]
+    pub http_bind_address: Option<IpAddr>,
+    /// The port of the API; 0 takes a free one.
+    #[arg(long, env = "SUBLET_HTTP_PORT", default_value = "8443")]
+    pub http_port: u16,
+    /// The folder with tls.crt, tls.key and ca.crt.
+    #[arg(long, env = "SUBLET_HTTP_CERT_PATH", default_value = "/etc/broker/certs")]
+    pub http_cert_path: PathBuf,
+    /// The namespace of objects in the broker's cluster; without effect on the HTTP interface.
+    #[arg(long, env = "SUBLET_HTTP_NAMESPACE", default_value = "default")]
+    pub http_namespace: String,
+    /// Where /healthz and /readyz are served, without TLS; 0 turns them off.
+    #[arg(long, env = "SUBLET_HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081")]
+    pub health_probe_bind_address: String,
+    /// Where /metrics is served; 0 turns it off.
+    #[arg(long, env = "SUBLET_METRICS_BIND_ADDRESS", default_value = "0")]
+    pub metrics_bind_address: String,
+    /// Whether /metrics is served over mTLS: with the certificates of --metrics-cert-path, or else
+    /// those of --http-cert-path, to whoever has a certificate of its authority.
+    #[arg(long, env = "SUBLET_METRICS_SECURE", default_value_t = true, action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub metrics_secure: bool,
+    /// A folder with certificates for /metrics, as --http-cert-path.
+    #[arg(long, env = "SUBLET_METRICS_CERT_PATH", value_name = "FOLDER")]
+    pub metrics_cert_path: Option<PathBuf>,
+    /// Writes the addresses that are served to this file, as JSON, once they are.
+    #[arg(long, env = "SUBLET_ADDRESS_FILE", value_name = "FILE")]
+    pub address_file: Option<PathBuf>,
+    /// Connections in all.
+    #[arg(long, env = "SUBLET_CONNECTIONS_MAX", value_name = "N")]
+    pub connections_max: Option<usize>,
+    /// Connections of one cluster.
+    #[arg(long, env = "SUBLET_CLUSTER_CONNECTIONS_MAX", value_name = "N")]
+    pub cluster_connections_max: Option<usize>,
+    /// Requests per second of one cluster; twice as many at once.
+    #[arg(long, env = "SUBLET_CLUSTER_RATE_MAX", value_name = "N")]
+    pub cluster_rate_max: Option<u32>,
+    /// How log lines look.
+    #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum)]
+    pub log_format: Option<Format>,
+    /// What is logged.
+    #[arg(
+        long,
+        alias = "zap-log-level",
+        env = "SUBLET_LOG_LEVEL",
+        value_enum,
+        default_value = "info"
+    )]
+    pub log_level: Level,
+    /// Prints the configuration that results, and ends.
+    #[arg(long)]
+    pub print_config: bool,
+    #[command(flatten)]
+    pub(super) ignored: Ignored,
+}
+
+/// Flags of the Go broker that have no effect here: they are taken, and a log line says so.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Ignored {
+    /// The names of the two files in --metrics-cert-path; they are tls.crt and tls.key here.
+    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_NAME")]
+    pub(super) metrics_cert_name: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_KEY")]
+    pub(super) metrics_cert_key: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_PATH")]
+    pub(super) webhook_cert_path: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_NAME")]
+    pub(super) webhook_cert_name: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_KEY")]
+    pub(super) webhook_cert_key: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_ENABLE_HTTP2", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub(super) enable_http2: Option<bool>,
+    #[arg(long, hide = true, env = "SUBLET_LEADER_ELECT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub(super) leader_elect: Option<bool>,
+    #[arg(long, hide = true, env = "SUBLET_KUBECONFIG")]
+    pub(super) kubeconfig: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_ZAP_DEVEL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub(super) zap_devel: Option<bool>,
+    #[arg(long, hide = true, env = "SUBLET_ZAP_STACKTRACE_LEVEL")]
+    pub(super) zap_stacktrace_level: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_ZAP_TIME_ENCODING")]
+    pub(super) zap_time_encoding: Option<String>,
+}
+
+impl Ignored {
+    /// Those that were given.
+    pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
+        [
+            ("metrics-cert-name", self.metrics_cert_name.is_some()),
+            ("metrics-cert-key", self.metrics_cert_key.is_some()),
+            ("webhook-cert-path", self.webhook_cert_path.is_some()),
+            ("webhook-cert-name", self.webhook_cert_name.is_some()),
+            ("webhook-cert-key", self.webhook_cert_key.is_some()),
+            ("enable-http2", self.enable_http2.is_some()),
+            ("leader-elect", self.leader_elect.is_some()),
+            ("kubeconfig", self.kubeconfig.is_some()),
+            ("zap-stacktrace-level", self.zap_stacktrace_level.is_some()),
+            ("zap-time-encoding", self.zap_time_encoding.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, given)| given.then_some(name))
+    }
+}

@@ -1,0 +1,266 @@
+//! From the command line and the environment to a configuration that cannot be wrong.
+//!
+//! The flags of the Go broker keep their names and meanings, so that its deployments start ours;
+//! those that mean nothing here are taken, and named in a log line. What is wrong is an error at the
+//! start that names the flag.
+
+mod address;
+mod flags;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Command};
+use serde::Serialize;
+
+pub use address::Address;
+pub use flags::{Flags, Format, Interface, Level};
+
+use crate::limits::Limits;
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not built yet.
+    #[error(
+        "--broker-interface={0} is not available in this version: use http, which the Go agents \
+         speak too"
+    )]
+    Interface(&'static str),
+    /// An address that is none.
+    #[error("--{flag}: {source}")]
+    Address {
+        /// Which flag.
+        flag: &'static str,
+        /// What is wrong with it.
+        source: address::Error,
+    },
+    /// A bound that would let nobody in.
+    #[error("--{0} must be more than 0")]
+    Nothing(&'static str),
+}
+
+/// The configuration, resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Config {
+    /// Where the log is kept.
+    pub data_dir: PathBuf,
+    /// The policy file.
+    pub policy: Option<PathBuf>,
+    /// Where the API is served.
+    pub http_address: Address,
+    /// Its certificates.
+    pub http_cert_path: PathBuf,
+    /// Where probes are served.
+    pub health_probe_address: Option<Address>,
+    /// Where metrics are served.
+    pub metrics_address: Option<Address>,
+    /// The certificates of metrics; none means without TLS.
+    pub metrics_cert_path: Option<PathBuf>,
+    /// Where the addresses are written to.
+    pub address_file: Option<PathBuf>,
+    /// How log lines look.
+    pub log_format: Format,
+    /// What is logged.
+    pub log_level: Level,
+    /// Connections in all.
+    pub connections_max: usize,
+    /// Connections of one cluster.
+    pub cluster_connections_max: usize,
+    /// Requests per second of one cluster.
+    pub cluster_rate_max: u32,
+    /// Flags that were given and have no effect.
+    pub without_effect: Vec<&'static str>,
+}
+
+impl Config {
+    /// What was meant by the command line.
+    pub fn resolve(flags: &Flags) -> Result<Self, Error> {
+        match flags.broker_interface {
+            Interface::Http => {}
+            Interface::Kubernetes => return Err(Error::Interface("kubernetes")),
+            Interface::Both => return Err(Error::Interface("both")),
+        }
+        let address = |flag, text: &str| {
+            Address::parse(text).map_err(|source| Error::Address { flag, source })
+        };
+        let metrics_cert = flags.metrics_cert_path.as_ref().unwrap_or(&flags.http_cert_path);
+        let base = Limits::default();
+        Ok(Self {
+            data_dir: flags.data_dir.clone(),
+            policy: flags.policy.clone(),
+            http_address: Address::new(flags.http_bind_address, flags.http_port),
+            http_cert_path: flags.http_cert_path.clone(),
+            health_probe_address: address(
+                "health-probe-bind-address",
+                &flags.health_probe_bind_address,
+            )?,
+            metrics_address: address("metrics-bind-address", &flags.metrics_bind_address)?,
+            metrics_cert_path: flags.metrics_secure.then(|| metrics_cert.clone()),
+            address_file: flags.address_file.clone(),
+            log_format: log_format(flags),
+            log_level: flags.log_level,
+            connections_max: some("connections-max", flags.connections_max, base.connections)?,
+            cluster_connections_max: some(
+                "cluster-connections-max",
+                flags.cluster_connections_max,
+                base.connections_per_cluster,
+            )?,
+            cluster_rate_max: some(
+                "cluster-rate-max",
+                flags.cluster_rate_max,
+                base.rate_per_cluster,
+            )?,
+            without_effect: flags.ignored.given().collect(),
+        })
+    }
+
+    /// The bounds of the edge.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            connections: self.connections_max,
+            connections_per_cluster: self.cluster_connections_max,
+            rate_per_cluster: self.cluster_rate_max,
+            ..Limits::default()
+        }
+    }
+}
+
+/// As the Go broker: lines for people in development mode, which is its default, else JSON.
+fn log_format(flags: &Flags) -> Format {
+    let default = if flags.ignored.zap_devel == Some(false) { Format::Json } else { Format::Text };
+    flags.log_format.unwrap_or(default)
+}
+
+fn some<N: PartialEq + Default>(flag: &'static str, given: Option<N>, base: N) -> Result<N, Error> {
+    match given {
+        Some(none) if none == N::default() => Err(Error::Nothing(flag)),
+        given => Ok(given.unwrap_or(base)),
+    }
+}
+
+/// Writes the flags of the broker that have one dash with two, as Go's programs take either.
+pub fn with_two_dashes(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let command = Flags::augment_args(Command::new("broker"));
+    let known = |name: &str| {
+        command.get_arguments().any(|argument| {
+            let aliases = argument.get_all_aliases().unwrap_or_default();
+            argument.get_long() == Some(name) || aliases.contains(&name)
+        })
+    };
+    let two = |argument: OsString| {
+        let text = argument.to_str().and_then(|text| text.strip_prefix('-'));
+        let name = text.map(|text| text.split_once('=').map_or(text, |(name, _)| name));
+        if name.is_some_and(|name| name.len() > 1 && known(name)) {
+            let mut doubled = OsString::from("-");
+            doubled.push(argument);
+            return doubled;
+        }
+        argument
+    };
+    arguments.into_iter().map(two).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::FromArgMatches;
+
+    fn resolve(arguments: &[&str]) -> Result<Config, String> {
+        let typed = ["broker"].iter().chain(arguments).map(OsString::from);
+        let command = Flags::augment_args(Command::new("broker"));
+        let matches = command
+            .try_get_matches_from(with_two_dashes(typed))
+            .map_err(|error| error.to_string())?;
+        let flags = Flags::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        Config::resolve(&flags).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_go_broker() {
+        let config = resolve(&[]).unwrap();
+        assert_eq!(config.http_address, Address::new(None, 8443));
+        assert_eq!(config.http_cert_path, PathBuf::from("/etc/broker/certs"));
+        assert_eq!(config.health_probe_address, Some(Address::new(None, 8081)));
+        assert_eq!(config.metrics_address, None);
+        assert_eq!(config.log_format, Format::Text);
+    }
+
+    #[test]
+    fn one_dash_is_as_good_as_two_and_booleans_are_as_in_go() {
+        let typed = [
+            "-http-port=9443",
+            "-metrics-bind-address",
+            ":8080",
+            "-metrics-secure=false",
+            "-leader-elect",
+            "--enable-http2=false",
+            "-zap-encoder=json",
+            "-zap-log-level=debug",
+        ];
+        let config = resolve(&typed).unwrap();
+        assert_eq!(config.http_address.port, 9443);
+        assert_eq!(config.metrics_address, Some(Address::new(None, 8080)));
+        assert_eq!(config.metrics_cert_path, None);
+        assert_eq!(config.without_effect, ["enable-http2", "leader-elect"]);
+        assert_eq!((config.log_format, config.log_level), (Format::Json, Level::Debug));
+    }
+
+    #[test]
+    fn every_flag_of_the_go_broker_is_taken() {
+        let go = [
+            "broker-interface=http",
+            "http-port=1",
+            "http-cert-path=/x",
+            "http-namespace=n",
+            "health-probe-bind-address=:1",
+            "metrics-bind-address=0",
+            "metrics-secure",
+            "metrics-cert-path=/x",
+            "metrics-cert-name=a",
+            "metrics-cert-key=b",
+            "webhook-cert-path=/x",
+            "webhook-cert-name=a",
+            "webhook-cert-key=b",
+            "enable-http2",
+            "leader-elect=true",
+            "kubeconfig=/x",
+            "zap-devel=false",
+            "zap-encoder=console",
+            "zap-log-level=info",
+            "zap-stacktrace-level=error",
+            "zap-time-encoding=epoch",
+        ];
+        for flag in go {
+            for dashes in ["-", "--"] {
+                assert!(resolve(&[&format!("{dashes}{flag}")]).is_ok(), "{dashes}{flag}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (typed, named) in [
+            ("--broker-interface=kubernetes", "--broker-interface=kubernetes"),
+            ("--broker-interface=grpc", "grpc"),
+            ("--http-port=65536", "65536"),
+            ("--health-probe-bind-address=8081", "--health-probe-bind-address"),
+            ("--connections-max=0", "--connections-max"),
+            ("--no-such-flag", "--no-such-flag"),
+        ] {
+            let said = resolve(&[typed]).unwrap_err();
+            assert!(said.contains(named), "{typed}: {said}");
+        }
+    }
+
+    #[test]
+    fn every_flag_is_an_environment_variable_of_its_name() {
+        for argument in Flags::augment_args(Command::new("broker")).get_arguments() {
+            let long = argument.get_long().unwrap();
+            let variable = format!("SUBLET_{}", long.to_uppercase().replace('-', "_"));
+            let found = argument.get_env().map(|name| name.to_string_lossy().into_owned());
+            assert!(long == "print-config" || found == Some(variable), "{long}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! One request that was let in: who asks, for what, and the ways to the engine.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use hyper::HeaderMap;
+use sublet_core::books::Books;
+use sublet_core::decision::explain::Explanation;
+use sublet_core::id::{ClusterId, Key};
+use sublet_core::plan::{Command, Refusal};
+use sublet_core::policy::{Policy, Visibility};
+use sublet_core::reservation::Actor;
+use sublet_core::time::Time;
+use sublet_wire::decode::{Fill, decode};
+use sublet_wire::{Code, Problem, problem_of};
+
+use super::app::App;
+use crate::authorize::Row;
+use crate::connection::Peer;
+use crate::engine::{Failure, Settled};
+use crate::identity::{Caller, Identity};
+use crate::random;
+
+/// One request that was let in.
+pub(crate) struct Call {
+    pub(crate) app: Arc<App>,
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) identity: Identity,
+    pub(crate) row: &'static Row,
+    pub(crate) id: String,
+    pub(crate) path: Vec<(String, String)>,
+    pub(crate) query: Vec<(String, String)>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: bytes::Bytes,
+}
+
+/// What was asked.
+impl Call {
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.identity.caller
+    }
+
+    /// The cluster that asks; the table lets nobody else here.
+    pub(crate) fn cluster(&self) -> Result<&ClusterId, Problem> {
+        match self.caller() {
+            Caller::Cluster(cluster) => Ok(cluster),
+            Caller::Operator(_) => Err(forbidden()),
+        }
+    }
+
+    /// The operator that asks; the table lets nobody else here.
+    pub(crate) fn operator(&self) -> Result<&str, Problem> {
+        match self.caller() {
+            Caller::Operator(name) => Ok(name),
+            Caller::Cluster(_) => Err(forbidden()),
+        }
+    }
+
+    /// Whoever asks, as the log names them.
+    pub(crate) fn actor(&self) -> Actor {
+        match self.caller() {
+            Caller::Cluster(cluster) => Actor::Cluster(cluster.clone()),
+            Caller::Operator(name) => Actor::Operator(name.clone()),
+        }
+    }
+
+    /// A part of the path.
+    pub(crate) fn part<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<T, Problem> {
+        let found = self.path.iter().find(|(key, _)| key == name);
+        let text = found.map(|(_, value)| value.as_str()).unwrap_or_default();
+        text.parse().map_err(|error: T::Err| parameter(name, &error.to_string()))
+    }
+
+    /// A parameter of the query, if it was sent.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        let found = self.query.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The same, read.
+    pub(crate) fn parameter_as<T: FromStr<Err: ToString>>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, Problem> {
+        let read = |text: &str| text.parse().map_err(|e: T::Err| parameter(name, &e.to_string()));
+        self.parameter(name).map(read).transpose()
+    }
+
+    /// A parameter that is yes or no.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.parameter(name) {
+            None | Some("false" | "0") => Ok(false),
+            Some("true" | "1") => Ok(true),
+            Some(_) => Err(parameter(name, "write true or false")),
+        }
+    }
+
+    /// How many of a list, within the wire's bounds.
+    pub(crate) fn limit(&self) -> Result<usize, Problem> {
+        use sublet_wire::limits::{PAGE_DEFAULT, PAGE_MAX};
+        let limit = self.parameter_as::<u32>("limit")?.unwrap_or(PAGE_DEFAULT);
+        if !(1..=PAGE_MAX).contains(&limit) {
+            return Err(parameter("limit", &format!("write a number from 1 to {PAGE_MAX}")));
+        }
+        Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+
+    /// The key that makes a repeat harmless, if the client sent one.
+    pub(crate) fn key(&self) -> Result<Option<Key>, Problem> {
+        let Some(value) = self.headers.get("idempotency-key") else { return Ok(None) };
+        let text = value.to_str().unwrap_or_default();
+        text.parse().map(Some).map_err(|error: sublet_core::id::Error| {
+            Problem::new(Code::InvalidKey, error.to_string())
+        })
+    }
+
+    /// The body as JSON.
+    pub(crate) fn json<T: Fill + Default>(&self) -> Result<T, Problem> {
+        Ok(decode(&self.body)?)
+    }
+
+    /// The body as JSON; nothing at all is as good as `{}`.
+    pub(crate) fn json_or_nothing<T: Fill + Default>(&self) -> Result<T, Problem> {
+        if self.body.is_empty() { Ok(T::default()) } else { self.json() }
+    }
+}
+
+/// What is done.
+impl Call {
+    /// Has a command carried out.
+    pub(crate) async fn settle(&self, command: Command) -> Result<Settled, Problem> {
+        let ticket = self.app.engine.submit(command).map_err(|failure| self.problem(failure))?;
+        match tokio::time::timeout(self.app.limits.request, ticket.answer()).await {
+            Ok(answer) => answer.map_err(|failure| self.problem(failure)),
+            Err(_) => Err(self.problem(Failure::Unknown)),
+        }
+    }
+
+    /// Looks at committed state.
+    pub(crate) async fn look<R: Send + 'static>(
+        &self,
+        look: impl Fn(&Books, Time) -> R + Send + 'static,
+    ) -> Result<R, Problem> {
+        let seen = self.app.engine.look(look).map_err(|failure| self.problem(failure))?;
+        match tokio::time::timeout(self.app.limits.request, seen).await {
+            Ok(Ok(seen)) => Ok(seen),
+            Ok(Err(_)) => Err(self.problem(Failure::Unavailable)),
+            Err(_) => Err(self.problem(Failure::Overloaded)),
+        }
+    }
+
+    /// The policy as the engine has it.
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        self.app.policy.load_full()
+    }
+
+    /// How much of an explanation the caller sees.
+    pub(crate) fn visibility(&self) -> Visibility {
+        match self.caller() {
+            Caller::Operator(_) => Visibility::Everything,
+            Caller::Cluster(_) => self.app.policy.load().visibility,
+        }
+    }
+
+    /// An explanation as the caller may see it.
+    pub(crate) fn seen(&self, why: &Explanation) -> sublet_wire::v1::Explanation {
+        (&why.seen_by(self.visibility())).into()
+    }
+
+    /// What the caller is told of a failure.
+    pub(crate) fn problem(&self, failure: Failure) -> Problem {
+        let said = failure.to_string();
+        match failure {
+            Failure::Refused(refusal) => problem_of(&self.redacted(refusal)),
+            Failure::Overloaded => Problem::new(Code::Overloaded, said).retry_after(1),
+            Failure::Unavailable => Problem::new(Code::Unavailable, said).retry_after(5),
+            Failure::Unknown => Problem::new(Code::OutcomeUnknown, said).retry_after(1),
+        }
+    }
+
+    fn redacted(&self, refusal: Refusal) -> Refusal {
+        let seen = |why: Box<Explanation>| Box::new(why.seen_by(self.visibility()));
+        match refusal {
+            Refusal::NobodyFits(why) => Refusal::NobodyFits(seen(why)),
+            Refusal::OnlySuspects(why) => Refusal::OnlySuspects(seen(why)),
+            other => other,
+        }
+    }
+}
+
+/// A key that nobody else has.
+pub(crate) fn new_key() -> Result<Key, Problem> {
+    random::key().map_err(|error| Problem::new(Code::Internal, error.to_string()))
+}
+
+/// The role does not allow it.
+pub(crate) fn forbidden() -> Problem {
+    Problem::new(
+        Code::Forbidden,
+        "the role of this certificate does not allow this: ask an operator",
+    )
+}
+
+/// A part of the path or of the query is wrong.
+pub(crate) fn parameter(name: &str, what: &str) -> Problem {
+    let mut problem = Problem::new(Code::InvalidParameter, format!("{name}: {what}"));
+    problem.details.field = Some(name.to_owned());
+    problem
+}

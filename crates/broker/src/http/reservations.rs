@@ -1,0 +1,179 @@
+//! Asking for capacity, and everything that moves a reservation on.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use hyper::StatusCode;
+use sublet_core::decision::explain::Explanation;
+use sublet_core::id::{Key, ReservationId};
+use sublet_core::plan::{Command, Reply, Which};
+use sublet_core::reservation::{Phase, Reservation};
+use sublet_wire::{Code, Problem, v1};
+
+use super::call::{Call, new_key, parameter};
+use super::reply;
+use crate::engine::Settled;
+use crate::identity::Caller;
+use crate::logging::AUDIT;
+use crate::metrics::{Because, Word};
+
+/// Asks for capacity.
+pub(super) async fn reserve(call: &Call) -> Result<Response, Problem> {
+    let sent: v1::ReservationRequest = call.json()?;
+    let (requester, ask) = (call.cluster()?.clone(), sent.to_core()?);
+    if call.flag("dryRun")? {
+        let settled = call.settle(Command::DryRun { requester, ask }).await?;
+        return decision(call, settled);
+    }
+    let named = call.key()?;
+    let key = named.clone().map_or_else(new_key, Ok)?;
+    let explain = sent.explain;
+    let command = Command::Reserve { requester, key: key.clone(), ask, explain };
+    let settled = call.settle(command).await;
+    if named.is_none() {
+        give_up(call, &settled, key);
+    }
+    let settled = settled.inspect_err(|problem| refused(call, problem))?;
+    let Reply::Reservation { explanation, .. } = &settled.reply else { return Err(odd()) };
+    let reservation = settled.reservation.as_ref().ok_or_else(odd)?;
+    granted(call, reservation);
+    let view = if named.is_some() { v1::View::Full } else { v1::View::Go };
+    let mut shown = v1::Reservation::of(reservation, view);
+    shown.explanation = explanation.as_deref().map(|why: &Explanation| call.seen(why));
+    let waits = reservation.phase() == Phase::Pending;
+    Ok(reply::json(if waits { StatusCode::ACCEPTED } else { StatusCode::CREATED }, &shown))
+}
+
+/// A request without a key whose outcome nobody knows must not become a grant that nobody knows: an
+/// old agent asks anew. What is not granted yet is not granted any more, and what is, is released.
+fn give_up(call: &Call, settled: &Result<Settled, Problem>, key: Key) {
+    let unknown = |problem: &Problem| problem.code() == Some(Code::OutcomeUnknown);
+    let Caller::Cluster(requester) = call.caller() else { return };
+    if settled.as_ref().is_err_and(unknown) {
+        let which = Which::Key(requester.clone(), key);
+        // It is queued behind the request; whether it is carried out is not waited for.
+        drop(call.app.engine.submit(Command::Release { by: call.actor(), which }));
+    }
+}
+
+fn granted(call: &Call, reservation: &Reservation) {
+    let provider = reservation.grant().map_or("none yet", |grant| grant.provider.as_str());
+    let (id, phase) = (reservation.id, reservation.phase());
+    call.app.metrics.granted.inc();
+    tracing::info!(
+        target: AUDIT,
+        request = call.id, caller = %call.caller(), reservation = %id, %phase, provider,
+        "decided"
+    );
+}
+
+fn refused(call: &Call, problem: &Problem) {
+    let reason = Word(problem.code().unwrap_or(Code::Internal).as_str());
+    call.app.metrics.refused.get_or_create(&Because { reason }).inc();
+}
+
+fn decision(call: &Call, settled: Settled) -> Result<Response, Problem> {
+    let Reply::WouldGrant { provider, explanation } = settled.reply else { return Err(odd()) };
+    let shown = v1::Decision {
+        dry_run: true,
+        target_cluster_id: provider.to_string(),
+        explanation: Some(call.seen(&explanation)),
+    };
+    Ok(reply::json(StatusCode::OK, &shown))
+}
+
+/// The engine answered something else than was asked.
+fn odd() -> Problem {
+    Problem::new(Code::Internal, "the broker made a mistake: report this with the request's id")
+}
+
+/// Ends a reservation.
+pub(super) async fn release(call: &Call) -> Result<Response, Problem> {
+    let which = Which::Id(id(call)?);
+    changed(call, Command::Release { by: call.actor(), which }).await
+}
+
+/// Ends what was asked for under a key.
+pub(super) async fn release_by_key(call: &Call) -> Result<Response, Problem> {
+    let key = call.parameter("key").ok_or_else(|| parameter("key", "name the key to release"))?;
+    let key = key.parse().map_err(|error: sublet_core::id::Error| {
+        Problem::new(Code::InvalidKey, error.to_string())
+    })?;
+    let which = Which::Key(call.cluster()?.clone(), key);
+    changed(call, Command::Release { by: call.actor(), which }).await
+}
+
+/// Lets it run longer.
+pub(super) async fn renew(call: &Call) -> Result<Response, Problem> {
+    let sent: v1::Renewal = call.json_or_nothing()?;
+    let (id, duration) = (id(call)?, sent.to_core()?);
+    changed(call, Command::Renew { by: call.actor(), id, duration }).await
+}
+
+/// Changes its amounts.
+pub(super) async fn resize(call: &Call) -> Result<Response, Problem> {
+    let sent: v1::Resizing = call.json()?;
+    let (id, resources) = (id(call)?, sent.to_core()?);
+    changed(call, Command::Resize { by: call.actor(), id, resources }).await
+}
+
+/// The requester confirms use.
+pub(super) async fn activate(call: &Call) -> Result<Response, Problem> {
+    let (by, id) = (call.cluster()?.clone(), id(call)?);
+    changed(call, Command::Activate { by, id }).await
+}
+
+/// The provider confirms an instruction.
+pub(super) async fn acknowledge(call: &Call) -> Result<Response, Problem> {
+    let sent: v1::Acknowledgement = call.json()?;
+    let (by, id) = (call.cluster()?.clone(), id(call)?);
+    changed(call, Command::Acknowledge { by, id, generation: sent.to_core() }).await
+}
+
+/// The clusters cannot be joined.
+pub(super) async fn fail(call: &Call) -> Result<Response, Problem> {
+    let sent: v1::Failed = call.json_or_nothing()?;
+    let (by, id) = (call.cluster()?.clone(), id(call)?);
+    tracing::warn!(cluster = %by, reservation = %id, why = sent.why, "clusters cannot be joined");
+    changed(call, Command::Fail { by, id }).await
+}
+
+/// The reservation that the path names. What is no id names nothing.
+pub(super) fn id(call: &Call) -> Result<ReservationId, Problem> {
+    call.part("id").map_err(|_| not_found())
+}
+
+/// As the core says it.
+pub(super) fn not_found() -> Problem {
+    sublet_wire::problem_of(&sublet_core::plan::Refusal::NotFound)
+}
+
+/// What of a reservation the caller sees.
+pub(super) fn view(caller: &Caller, reservation: &Reservation) -> v1::View {
+    match caller {
+        Caller::Cluster(cluster) if reservation.requester != *cluster => v1::View::Provider,
+        _ => v1::View::Full,
+    }
+}
+
+/// Carries a command out, and shows the reservation as it is then.
+async fn changed(call: &Call, command: Command) -> Result<Response, Problem> {
+    let settled = call.settle(command).await?;
+    let Some(reservation) = settled.reservation.as_ref().map(Arc::as_ref) else {
+        tracing::info!(
+            target: AUDIT,
+            request = call.id, caller = %call.caller(), route = call.row.route,
+            "done"
+        );
+        return Ok(reply::done());
+    };
+    let (id, phase) = (reservation.id, reservation.phase());
+    tracing::info!(
+        target: AUDIT,
+        request = call.id, caller = %call.caller(), route = call.row.route, reservation = %id,
+        %phase,
+        "done"
+    );
+    let shown = v1::Reservation::of(reservation, view(call.caller(), reservation));
+    Ok(reply::json(StatusCode::OK, &shown))
+}

@@ -1,0 +1,207 @@
+//! Stage 10 of 12 · instruct — what a cluster must do, as lines of JSON that come when it changes.
+//!
+//! Upstream: `stream` says what changed. Downstream: the agents act on it.
+//!
+//! A line's cursor says what was told completely: within a list that is still being told it is the
+//! one from before the list, so that whoever is cut off in the middle is told all of it again. A
+//! stream ends when its reader is revoked, when its certificate expires, or with a `GOODBYE` when
+//! the broker goes away or its authority was replaced.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use sublet_wire::v1::{self, WatchEvent};
+use sublet_wire::{Code, Problem, encode};
+
+use super::app::App;
+use super::call::{Call, parameter};
+use crate::admission::Seat;
+use crate::engine::Failure;
+use crate::identity::Identity;
+use crate::stream::{Cursor, Part, Stream};
+
+/// When to come back after a goodbye.
+const COME_BACK_SECONDS: u32 = 1;
+/// The cursor of whoever was told nothing completely yet.
+const NOTHING: &str = "0.0";
+
+/// Opens a stream.
+pub(super) async fn open(call: &Call) -> Result<Response, Problem> {
+    let cluster = call.cluster()?.clone();
+    let after = call.parameter("after").map(str::parse::<Cursor>).transpose();
+    let after = after.map_err(|error| parameter("after", &error.to_string()))?;
+    let share = call.peer.share.as_ref();
+    let seat = share.map(|share| share.stream()).transpose().map_err(|busy| {
+        let said = format!("too many streams: {busy}");
+        Problem::new(Code::RateLimited, said).retry_after(busy.retry_after)
+    })?;
+    let retention = call.policy().key_retention;
+    let opened = Stream::open(call.app.engine.clone(), cluster, after, retention);
+    let opened = tokio::time::timeout(call.app.limits.request, opened).await;
+    let opened = opened.unwrap_or(Err(Failure::Overloaded));
+    let (stream, first) = opened.map_err(|failure| call.problem(failure))?;
+    let mut reader = Reader {
+        next: Box::pin(next(stream)),
+        told: after,
+        lines: VecDeque::new(),
+        ended: false,
+        end: Box::pin(end(call)),
+        app: Arc::clone(&call.app),
+        identity: call.identity.clone(),
+        _open: Open::new(&call.app, seat),
+    };
+    reader.tell(&first);
+    let lines = unfold(reader, |mut reader| async {
+        let line = reader.line().await?;
+        Some((Ok::<_, Infallible>(line), reader))
+    });
+    let mut response = Response::new(Body::from_stream(lines));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(WatchEvent::CONTENT_TYPE));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// Why a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The broker or the authority goes: come back.
+    Goodbye,
+    /// The reader is shut out.
+    Revoked,
+}
+
+/// Waits for the end.
+fn end(call: &Call) -> impl Future<Output = End> + Send + 'static {
+    let (leaving, shut) = (call.peer.leaving.clone(), call.app.revoked.clone());
+    let identity = call.identity.clone();
+    async move {
+        tokio::select! {
+            () = leaving.wait() => End::Goodbye,
+            () = shut.until_covers(&identity) => End::Revoked,
+        }
+    }
+}
+
+/// Counts an open stream.
+struct Open {
+    app: Arc<App>,
+    _seat: Option<Seat>,
+}
+
+impl Open {
+    fn new(app: &Arc<App>, seat: Option<Seat>) -> Self {
+        app.metrics.streams.inc();
+        Self { app: Arc::clone(app), _seat: seat }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.app.metrics.streams.dec();
+    }
+}
+
+/// A stream, and what it brought.
+type Next = (Stream, Result<Part, Failure>);
+
+async fn next(mut stream: Stream) -> Next {
+    let part = stream.next().await;
+    (stream, part)
+}
+
+/// One reader.
+struct Reader {
+    /// Kept while other things happen, so that nothing that it has begun to tell is lost.
+    next: Pin<Box<dyn Future<Output = Next> + Send>>,
+    /// Everything up to here was told.
+    told: Option<Cursor>,
+    lines: VecDeque<Bytes>,
+    ended: bool,
+    end: Pin<Box<dyn Future<Output = End> + Send>>,
+    app: Arc<App>,
+    identity: Identity,
+    _open: Open,
+}
+
+impl Reader {
+    /// The next line; none at the end.
+    async fn line(&mut self) -> Option<Bytes> {
+        while self.lines.is_empty() && !self.ended {
+            self.wait().await;
+        }
+        self.lines.pop_front()
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            biased;
+            end = &mut self.end => self.finish(end),
+            (stream, part) = &mut self.next => match part {
+                Ok(part) => {
+                    self.next = Box::pin(next(stream));
+                    self.tell(&part);
+                }
+                // Whoever comes back is told from where it was.
+                Err(_) => self.finish(End::Goodbye),
+            },
+            () = tokio::time::sleep(self.app.limits.keep_alive) => self.live(),
+        }
+    }
+
+    /// Nothing happened; the stream lives, if its reader still may read.
+    fn live(&mut self) {
+        if self.identity.expires_at < self.app.machine.read().wall {
+            return self.finish(End::Goodbye);
+        }
+        let event = WatchEvent::bookmark(self.cursor());
+        self.push(&event);
+    }
+
+    fn finish(&mut self, end: End) {
+        if end == End::Goodbye {
+            let event = WatchEvent::goodbye(self.cursor(), Some(COME_BACK_SECONDS));
+            self.push(&event);
+        }
+        self.ended = true;
+    }
+
+    fn tell(&mut self, part: &Part) {
+        if part.whole {
+            self.told = None;
+            let event = WatchEvent::reset(self.cursor());
+            self.push(&event);
+        }
+        // One line says where it stands by itself; of several, only what follows the last does.
+        let single = part.instructions.len() == 1 && !part.whole;
+        if single {
+            self.told = Some(part.cursor);
+        }
+        for instruction in &part.instructions {
+            let event = WatchEvent::instruction(instruction, self.cursor());
+            self.push(&event);
+        }
+        self.told = Some(part.cursor);
+        if !single {
+            let event = WatchEvent::bookmark(self.cursor());
+            self.push(&event);
+        }
+    }
+
+    fn cursor(&self) -> v1::Cursor {
+        let text = self.told.map_or_else(|| NOTHING.to_owned(), |cursor| cursor.to_string());
+        // Two numbers and a point are a cursor on the wire.
+        text.try_into().unwrap_or_default()
+    }
+
+    fn push(&mut self, event: &WatchEvent) {
+        self.lines.push_back(encode(event).into());
+    }
+}

@@ -1,0 +1,90 @@
+//! Every limit of the broker's edge, in one place, each with its reason.
+//!
+//! What lies beyond a limit gets a clear answer, or is closed; nothing waits without an end. The
+//! limits of amounts and names are the core's, those of bodies and pages the wire's.
+
+use std::time::Duration;
+
+const KIB: usize = 1024;
+
+/// How much the broker takes, and how long it waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections in all. An idle one costs some 30 KiB, so this is the bound on memory.
+    pub connections: usize,
+    /// Connections of one cluster. A Go agent opens up to 10, ours two.
+    pub connections_per_cluster: usize,
+    /// Handshakes at the same time: they are what costs a stranger little and us much.
+    pub handshakes: usize,
+    /// For the TLS handshake, its wait for a turn included. Go's client gives up after the same.
+    pub handshake: Duration,
+    /// From the first byte of a request to the end of its headers.
+    pub head: Duration,
+    /// Without a request. Longer than the 90 s of Go's client, so that it closes first.
+    pub idle: Duration,
+    /// For the whole body of a request.
+    pub body: Duration,
+    /// For an answer, the wait for the disk included. Well under the 30 s of a Go agent.
+    pub request: Duration,
+    /// For a peer to take what was sent.
+    pub write: Duration,
+    /// For open requests and streams when the broker ends.
+    pub drain: Duration,
+    /// Bodies beyond the ordinary length that are read at the same time.
+    pub large_bodies: usize,
+    /// Of all headers of one request.
+    pub head_bytes: usize,
+    /// Headers of one request.
+    pub headers: usize,
+    /// Requests at the same time on one HTTP/2 connection.
+    pub streams_per_connection: u32,
+    /// TLS sessions that can be resumed.
+    pub sessions: usize,
+    /// New requests and lists in work at the same time, in all.
+    pub ordinary: usize,
+    /// The same of one cluster.
+    pub ordinary_per_cluster: usize,
+    /// Heartbeats, releases, acknowledgements and renewals in work at the same time, in all.
+    /// Together with `ordinary` less than the engine's queue, so that those never wait for these.
+    pub urgent: usize,
+    /// The same of one cluster.
+    pub urgent_per_cluster: usize,
+    /// Requests per second of one cluster, in each of the two lanes.
+    pub rate_per_cluster: u32,
+    /// Open streams of one cluster. An agent has one, and a second while it reconnects.
+    pub streams_per_cluster: usize,
+    /// Between two signs of life on a stream.
+    pub keep_alive: Duration,
+    /// Between two looks at certificates and policy.
+    pub reload: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 20_000,
+            connections_per_cluster: 128,
+            handshakes: 64,
+            handshake: Duration::from_secs(10),
+            head: Duration::from_secs(10),
+            idle: Duration::from_mins(2),
+            body: Duration::from_secs(15),
+            request: Duration::from_secs(20),
+            write: Duration::from_secs(30),
+            drain: Duration::from_secs(20),
+            large_bodies: 16,
+            head_bytes: 16 * KIB,
+            headers: 64,
+            streams_per_connection: 100,
+            sessions: 1024,
+            ordinary: 8192,
+            ordinary_per_cluster: 1024,
+            urgent: 4096,
+            urgent_per_cluster: 256,
+            rate_per_cluster: 1000,
+            streams_per_cluster: 8,
+            keep_alive: Duration::from_secs(15),
+            reload: Duration::from_secs(1),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Randomness, from the system, in one place: keys that clients did not choose, the ids of requests,
+//! and the name of this process as a writer.
+
+use sublet_core::id::Key;
+use sublet_log::Writer;
+
+/// The system gives no randomness.
+#[derive(Debug, thiserror::Error)]
+#[error("the system gives no randomness: {0}")]
+pub struct Error(getrandom::Error);
+
+fn number() -> Result<u128, Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(Error)?;
+    Ok(u128::from_be_bytes(bytes))
+}
+
+/// A name for this process as a writer of the log.
+pub fn writer() -> Result<Writer, Error> {
+    number().map(Writer)
+}
+
+/// A text that nobody else has.
+pub fn text() -> Result<String, Error> {
+    number().map(|number| format!("{number:032x}"))
+}
+
+/// A key for a request that came without one: each such request is a new one.
+pub fn key() -> Result<Key, Error> {
+    let text = text()?;
+    // Hexadecimal digits are visible ASCII, so this key is one.
+    text.parse().map_err(|_| Error(getrandom::Error::UNEXPECTED))
+}

@@ -1,0 +1,370 @@
+//! The supervisor: everything that runs is started here, owned here, and ended here.
+//!
+//! Whatever ends although nobody asked it to ends the broker, with its reason. On `SIGTERM` or
+//! `SIGINT` the broker stops accepting, tells streams to reconnect elsewhere, finishes what is open
+//! within a bound, and lets the engine write what it took in.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use serde::Serialize;
+use sublet_core::policy::Policy;
+use sublet_log::{Log, snapshot};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+
+use crate::admission::Admission;
+use crate::clock::Machine;
+use crate::config::{Address, Config};
+use crate::engine::{self, Options};
+use crate::http::{App, Names, router};
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::plain::{self, Ready};
+use crate::policy::{self, Source};
+use crate::random;
+use crate::reload;
+use crate::revoked::Shut;
+use crate::server::Server;
+use crate::tls::{self, Tls};
+
+/// Why the broker cannot start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The runtime cannot be made.
+    #[error("the runtime cannot be started")]
+    Runtime(#[source] io::Error),
+    /// The certificates cannot be used.
+    #[error("--{flag}")]
+    Tls {
+        /// Which flag.
+        flag: &'static str,
+        /// Why.
+        source: tls::Error,
+    },
+    /// The policy cannot be used.
+    #[error("--policy")]
+    Policy(#[from] policy::Error),
+    /// An address cannot be listened on.
+    #[error("--{flag}: cannot listen on {address}")]
+    Bind {
+        /// Which flag.
+        flag: &'static str,
+        /// Where.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// The addresses cannot be written.
+    #[error("--address-file: cannot write {}", path.display())]
+    AddressFile {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The log cannot be read.
+    #[error("the log cannot be loaded")]
+    Load(#[from] snapshot::Error),
+    /// No randomness.
+    #[error(transparent)]
+    Random(#[from] random::Error),
+    /// The engine ended.
+    #[error("the engine ended")]
+    Engine(#[from] engine::Error),
+    /// Nobody asked it to.
+    #[error("{0} ended although nobody asked it to")]
+    Ended(&'static str),
+    /// A part failed.
+    #[error("{what} failed")]
+    Part {
+        /// Which.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// A task panicked.
+    #[error("a part of the broker failed")]
+    Task(#[from] JoinError),
+}
+
+/// Where the broker is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Addresses {
+    /// The API.
+    pub http: SocketAddr,
+    /// Probes.
+    pub health: Option<SocketAddr>,
+    /// Metrics.
+    pub metrics: Option<SocketAddr>,
+}
+
+struct Listeners {
+    http: TcpListener,
+    health: Option<TcpListener>,
+    metrics: Option<TcpListener>,
+    addresses: Addresses,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> Result<Self, Error> {
+        let (http, http_at) = bind("http-port", config.http_address).await?;
+        let (health, health_at) =
+            bind_some("health-probe-bind-address", config.health_probe_address).await?;
+        let (metrics, metrics_at) =
+            bind_some("metrics-bind-address", config.metrics_address).await?;
+        let addresses = Addresses { http: http_at, health: health_at, metrics: metrics_at };
+        Ok(Self { http, health, metrics, addresses })
+    }
+}
+
+async fn bind(flag: &'static str, address: Address) -> Result<(TcpListener, SocketAddr), Error> {
+    let failed = |source| Error::Bind { flag, address, source };
+    let listener = address.bind().await.map_err(failed)?;
+    let at = listener.local_addr().map_err(failed)?;
+    Ok((listener, at))
+}
+
+async fn bind_some(
+    flag: &'static str,
+    address: Option<Address>,
+) -> Result<(Option<TcpListener>, Option<SocketAddr>), Error> {
+    match address {
+        Some(address) => bind(flag, address).await.map(|(l, at)| (Some(l), Some(at))),
+        None => Ok((None, None)),
+    }
+}
+
+/// A broker that runs.
+pub struct Broker {
+    app: Arc<App>,
+    addresses: Addresses,
+    engine: engine::Running,
+    ready: Ready,
+    stopping: watch::Sender<bool>,
+    tasks: JoinSet<(&'static str, Result<(), Error>)>,
+}
+
+/// What starts before the log is loaded.
+struct Edge {
+    tls: Arc<Tls>,
+    metrics_tls: Option<Arc<Tls>>,
+    policy: Arc<Policy>,
+    source: Option<Source>,
+}
+
+impl Edge {
+    fn open(config: &Config, limits: &Limits) -> Result<Self, Error> {
+        let now = Machine::new().read().wall;
+        let open = |flag, folder: &PathBuf| {
+            let tls = Tls::open(folder, limits.sessions, now);
+            tls.map(Arc::new).map_err(|source| Error::Tls { flag, source })
+        };
+        let tls = open("http-cert-path", &config.http_cert_path)?;
+        let metrics_tls = match (&config.metrics_cert_path, config.metrics_address) {
+            (Some(folder), Some(_)) if *folder == config.http_cert_path => Some(Arc::clone(&tls)),
+            (Some(folder), Some(_)) => Some(open("metrics-cert-path", folder)?),
+            _ => None,
+        };
+        let (source, policy) = match &config.policy {
+            Some(path) => Source::open(path).map(|(source, policy)| (Some(source), policy))?,
+            None => (None, Arc::default()),
+        };
+        Ok(Self { tls, metrics_tls, policy, source })
+    }
+}
+
+impl Broker {
+    /// Starts a broker on `log`: it serves when this returns.
+    pub async fn start(config: &Config, limits: Limits, log: Arc<dyn Log>) -> Result<Self, Error> {
+        let edge = Edge::open(config, &limits)?;
+        let listeners = Listeners::bind(config).await?;
+        let (ready, metrics) = (Ready::default(), Arc::new(Metrics::new()));
+        let (stopping, stops) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        if let Some(listener) = listeners.health {
+            // Before the log is loaded, which may take a while: the process is alive, not ready.
+            let probes = plain::run(listener, plain::probes(ready.clone()), stops.clone());
+            tasks.spawn(async { ("the probes", probes.await.map_err(part("the probes"))) });
+        }
+        let policy = Arc::clone(&edge.policy);
+        let options = Options::alone(random::writer()?);
+        let started = tokio::task::spawn_blocking(move || {
+            let loaded = snapshot::load(log.as_ref())?;
+            tracing::info!(revision = %loaded.head.revision, "the log is loaded");
+            Ok::<_, Error>(engine::start(log, loaded, policy, &options)?)
+        });
+        let engine = started.await??;
+        let app = Arc::new(App {
+            engine: engine.handle(),
+            policy: ArcSwap::new(Arc::clone(&edge.policy)),
+            revoked: Shut::new(engine.handle().revoked()),
+            admission: Arc::new(Admission::new(limits.clone())),
+            limits,
+            metrics,
+            machine: Machine::new(),
+            names: Names::default(),
+        });
+        let addresses = listeners.addresses;
+        let mut broker = Self { app, addresses, engine, ready, stopping, tasks };
+        broker.spawn(edge, listeners.http, listeners.metrics, &stops);
+        broker.ready.set(true);
+        broker.app.metrics.up.set(1);
+        Ok(broker)
+    }
+
+    fn spawn(
+        &mut self,
+        edge: Edge,
+        http: TcpListener,
+        metrics: Option<TcpListener>,
+        stops: &watch::Receiver<bool>,
+    ) {
+        let every = self.app.limits.reload;
+        let counts = Arc::clone(&self.app.metrics);
+        let api = self.server(&edge.tls, stops).run(http, router(Arc::clone(&self.app)));
+        self.own("the API", async { api.await.map_err(part("the API")) });
+        let tls = reload::tls(Arc::clone(&edge.tls), Arc::clone(&counts), every, stops.clone());
+        self.own("the reload of certificates", tls);
+        if let Some(source) = edge.source {
+            let policy = reload::policy(source, Arc::clone(&self.app), every, stops.clone());
+            self.own("the reload of the policy", policy);
+        }
+        self.own("the watch over the engine", watch(Arc::clone(&self.app), stops.clone()));
+        let Some(listener) = metrics else { return };
+        let page = plain::metrics(Arc::clone(&counts));
+        let Some(tls) = edge.metrics_tls else {
+            let plain = plain::run(listener, page, stops.clone());
+            self.own("metrics", async { plain.await.map_err(part("metrics")) });
+            return;
+        };
+        let secure = self.server(&tls, stops).run(listener, page);
+        self.own("metrics", async { secure.await.map_err(part("metrics")) });
+        if !Arc::ptr_eq(&tls, &edge.tls) {
+            let tls = reload::tls(tls, counts, every, stops.clone());
+            self.own("the reload of the certificates of metrics", tls);
+        }
+    }
+
+    fn own(
+        &mut self,
+        what: &'static str,
+        part: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) {
+        self.tasks.spawn(async move { (what, part.await) });
+    }
+
+    fn server(&self, tls: &Arc<Tls>, stops: &watch::Receiver<bool>) -> Server {
+        Server {
+            tls: Arc::clone(tls),
+            admission: Arc::clone(&self.app.admission),
+            limits: self.app.limits.clone(),
+            metrics: Arc::clone(&self.app.metrics),
+            stopping: stops.clone(),
+        }
+    }
+
+    /// Where it is served.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// What its handlers work with.
+    pub fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
+    /// Runs until `shutdown`, or until a part ends by itself.
+    pub async fn run_until(mut self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+        let ended = tokio::select! {
+            () = shutdown => None,
+            ended = self.tasks.join_next() => ended,
+        };
+        let first = match ended {
+            None => Ok(()),
+            Some(Ok((what, Ok(())))) => Err(Error::Ended(what)),
+            Some(Ok((_, Err(error)))) => Err(error),
+            Some(Err(error)) => Err(error.into()),
+        };
+        let rest = self.stop().await;
+        // The engine's own reason is the better one.
+        match (first, rest) {
+            (Err(Error::Ended(_)), Err(engine)) => Err(engine),
+            (Err(first), _) => Err(first),
+            (Ok(()), rest) => rest,
+        }
+    }
+
+    /// Finishes what is open, and ends.
+    pub async fn stop(mut self) -> Result<(), Error> {
+        self.ready.set(false);
+        self.app.metrics.up.set(0);
+        self.stopping.send_replace(true);
+        let mut first = Ok(());
+        while let Some(ended) = self.tasks.join_next().await {
+            let result = ended.map_err(Error::from).and_then(|(_, result)| result);
+            first = first.and(result);
+        }
+        let engine = self.engine;
+        let stopped = tokio::task::spawn_blocking(move || engine.stop()).await?;
+        first.and(stopped.map_err(Error::from))
+    }
+}
+
+fn part(what: &'static str) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::Part { what, source }
+}
+
+/// Waits for the end of the engine, which is the end of the broker.
+async fn watch(app: Arc<App>, mut stopping: watch::Receiver<bool>) -> Result<(), Error> {
+    tokio::select! {
+        _ = stopping.wait_for(|stopping| *stopping) => Ok(()),
+        () = app.revoked.until_engine_ends() => Err(Error::Ended("the engine")),
+    }
+}
+
+/// Runs a broker until it is told to end: what `sublet broker` does.
+pub fn run(config: &Config, log: Arc<dyn Log>) -> Result<(), Error> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Runtime)?;
+    runtime.block_on(async {
+        let told = told_to_end().map_err(Error::Runtime)?;
+        for flag in &config.without_effect {
+            tracing::warn!(flag, "this flag of the Go broker has no effect here");
+        }
+        let broker = Broker::start(config, config.limits(), log).await?;
+        announce(config, broker.addresses())?;
+        let ended = broker.run_until(told).await;
+        tracing::info!("the broker ended");
+        ended
+    })
+}
+
+fn announce(config: &Config, addresses: Addresses) -> Result<(), Error> {
+    let Addresses { http, health, metrics } = addresses;
+    tracing::info!(%http, ?health, ?metrics, "serving");
+    let Some(path) = &config.address_file else { return Ok(()) };
+    let failed = |source| Error::AddressFile { path: path.clone(), source };
+    let text = serde_json::to_vec(&addresses).map_err(|error| failed(error.into()))?;
+    // Whoever waits for the file never sees half of it.
+    let half = path.with_extension("part");
+    std::fs::write(&half, text).and_then(|()| std::fs::rename(&half, path)).map_err(failed)
+}
+
+fn told_to_end() -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        let which = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        };
+        tracing::info!(signal = which, "ending: finishing what is open");
+    })
+}

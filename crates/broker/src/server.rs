@@ -1,0 +1,172 @@
+//! The accept loop: a socket becomes a TLS connection, and a certificate an identity.
+//!
+//! Every connection is a task of one `JoinSet`. What is beyond the bounds is closed before anything
+//! is done for it. When the broker stops, nothing new is accepted, and what is open has a bounded
+//! time to end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinError, JoinSet};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::admission::Admission;
+use crate::connection::{self, Leaving, Peer};
+use crate::identity::{self, Identity};
+use crate::limits::Limits;
+use crate::metrics::{Because, Metrics, Word};
+use crate::tls::Tls;
+
+/// After an error that concerns the listener and not one peer (no more file descriptors).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the accept loop works with.
+pub struct Server {
+    /// Certificates.
+    pub tls: Arc<Tls>,
+    /// Turns.
+    pub admission: Arc<Admission>,
+    /// Bounds.
+    pub limits: Limits,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
+    /// True when the broker stops.
+    pub stopping: watch::Receiver<bool>,
+}
+
+impl Server {
+    /// Serves until the broker stops.
+    pub async fn run(self, listener: TcpListener, router: Router) -> io::Result<()> {
+        let this = Arc::new(self);
+        let mut stopping = this.stopping.clone();
+        let connections = Arc::new(Semaphore::new(this.limits.connections));
+        let handshakes = Arc::new(Semaphore::new(this.limits.handshakes));
+        let mut tasks = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                _ = stopping.wait_for(|stopping| *stopping) => break,
+                Some(ended) = tasks.join_next(), if !tasks.is_empty() => {
+                    report(ended);
+                    continue;
+                }
+                accepted = listener.accept() => accepted,
+            };
+            let Some((stream, address)) = usable(accepted).await else { continue };
+            let Ok(place) = Arc::clone(&connections).try_acquire_owned() else {
+                this.refused("full");
+                continue;
+            };
+            let (this, handshakes) = (Arc::clone(&this), Arc::clone(&handshakes));
+            let router = router.clone();
+            tasks.spawn(async move {
+                if let Some((stream, peer)) = this.greet(stream, address, &handshakes).await {
+                    this.metrics.connections.inc();
+                    connection::serve(stream, Arc::new(peer), router, &this.limits).await;
+                    this.metrics.connections.dec();
+                }
+                drop(place);
+            });
+        }
+        drop(listener);
+        drain(tasks, this.limits.drain).await;
+        Ok(())
+    }
+
+    fn refused(&self, reason: &'static str) {
+        let reason = Because { reason: Word(reason) };
+        self.metrics.connections_refused.get_or_create(&reason).inc();
+    }
+
+    /// The handshake, and who it was made with.
+    async fn greet(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        handshakes: &Semaphore,
+    ) -> Option<(TlsStream<TcpStream>, Peer)> {
+        // Asked before the handshake, so that no change of authority is missed.
+        let leaving =
+            Leaving { stopping: self.stopping.clone(), authorities: self.tls.authorities() };
+        let acceptor = TlsAcceptor::from(self.tls.config());
+        let handshake = async {
+            // Answers are small, and each is waited for.
+            stream.set_nodelay(true)?;
+            let turn = handshakes.acquire().await;
+            let stream = acceptor.accept(stream).await;
+            drop(turn);
+            stream
+        };
+        match tokio::time::timeout(self.limits.handshake, handshake).await {
+            Ok(Ok(stream)) => {
+                let peer = self.recognize(&stream, address, leaving)?;
+                Some((stream, peer))
+            }
+            Ok(Err(error)) => {
+                tracing::debug!(%address, %error, "handshake failed");
+                self.refused("handshake");
+                None
+            }
+            Err(_) => {
+                self.refused("slow_handshake");
+                None
+            }
+        }
+    }
+
+    fn recognize(
+        &self,
+        stream: &TlsStream<TcpStream>,
+        address: SocketAddr,
+        leaving: Leaving,
+    ) -> Option<Peer> {
+        let leaf = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let identity = leaf.map_or(Err(identity::Error::Unreadable), Identity::of);
+        let (mut share, mut seat) = (None, None);
+        // Whom nobody knows is told so in HTTP, as the Go broker does; there is no more it can do.
+        if let Ok(known) = &identity {
+            let Ok(connected) = self.admission.connect(&known.caller) else {
+                tracing::warn!(caller = %known.caller, "has too many connections");
+                self.refused("cluster_full");
+                return None;
+            };
+            (share, seat) = (Some(connected.0), Some(connected.1));
+        }
+        Some(Peer { address, identity, share, leaving, _seat: seat })
+    }
+}
+
+async fn usable(accepted: io::Result<(TcpStream, SocketAddr)>) -> Option<(TcpStream, SocketAddr)> {
+    match accepted {
+        Ok(accepted) => Some(accepted),
+        Err(error) => {
+            tracing::warn!(%error, "a connection could not be accepted");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            None
+        }
+    }
+}
+
+fn report(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a connection's task failed");
+    }
+}
+
+/// Lets the connections end by themselves for so long, and then ends them.
+async fn drain(mut tasks: JoinSet<()>, patience: Duration) {
+    let all = async {
+        while let Some(ended) = tasks.join_next().await {
+            report(ended);
+        }
+    };
+    if tokio::time::timeout(patience, all).await.is_err() {
+        tracing::warn!(left = tasks.len(), "connections did not end in time and are closed");
+        tasks.shutdown().await;
+    }
+}

@@ -1,0 +1,10 @@
+//! The edge of the broker over real mTLS on loopback: what the Go system's clients see, who may do
+//! what, and what happens when certificates change.
+
+mod stage;
+mod replay;
+mod authorization;
+mod certificates;
+mod streams;
+mod input;
+mod ports;
