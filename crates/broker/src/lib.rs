@@ -18,6 +18,7 @@ pub mod authorize;
 pub mod http;
 pub mod plain;
 mod reload;
+mod census;
 pub mod clock;
 pub mod engine;
 pub mod stream;

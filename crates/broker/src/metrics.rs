@@ -69,6 +69,20 @@ pub struct Because {
     pub reason: Word,
 }
 
+/// A phase of reservations.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfPhase {
+    /// Which.
+    pub phase: Word,
+}
+
+/// A freshness of clusters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfFreshness {
+    /// Which.
+    pub freshness: Word,
+}
+
 /// Everything that is counted.
 pub struct Metrics {
     registry: Registry,
@@ -96,6 +110,12 @@ pub struct Metrics {
     pub granted: Counter,
     /// Requests that were refused.
     pub refused: Family<Because, Counter>,
+    /// Reservations by phase, as of the last look.
+    pub reservations: Family<OfPhase, Gauge>,
+    /// Clusters by freshness, as of the last look.
+    pub clusters: Family<OfFreshness, Gauge>,
+    /// The revision of the log, as of the last look.
+    pub revision: Gauge,
 }
 
 impl Metrics {
@@ -115,6 +135,9 @@ impl Metrics {
             up: Gauge::default(),
             granted: Counter::default(),
             refused: Family::default(),
+            reservations: Family::default(),
+            clusters: Family::default(),
+            revision: Gauge::default(),
         };
         metrics.register();
         metrics
@@ -140,6 +163,9 @@ impl Metrics {
         all.register("reservations_granted", "Reservations granted", self.granted.clone());
         let refused = self.refused.clone();
         all.register("reservations_refused", "Requests for capacity refused", refused);
+        all.register("reservations", "Reservations by phase", self.reservations.clone());
+        all.register("clusters", "Clusters by freshness", self.clusters.clone());
+        all.register("log_revision", "The revision of the log", self.revision.clone());
     }
 
     /// The page for Prometheus.

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::admission::Admission;
+use crate::census;
 use crate::clock::Machine;
 use crate::config::{Address, Config};
 use crate::engine::{self, Options};
@@ -238,6 +239,8 @@ impl Broker {
         }
         self.own("the watch over the engine", watch(Arc::clone(&self.app), stops.clone()));
         let Some(listener) = metrics else { return };
+        // Whom nobody asks, nobody needs to count for.
+        self.own("the census", census::run(Arc::clone(&self.app), stops.clone()));
         let page = plain::metrics(Arc::clone(&counts));
         let Some(tls) = edge.metrics_tls else {
             let plain = plain::run(listener, page, stops.clone());

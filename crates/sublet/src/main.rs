@@ -37,7 +37,7 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Run the broker: the API for agents over mTLS, on a log in a folder.
-    Broker(Box<sublet_broker::config::Flags>),
+    Broker(Box<broker::Args>),
     /// See it work: a broker, three clusters and the life of some reservations, explained.
     Demo(demo::Args),
     /// Look at clusters, reservations, instructions.
@@ -101,7 +101,7 @@ enum Command {
 impl Command {
     fn run(self) -> Result<()> {
         match self {
-            Self::Broker(flags) => broker::run(&flags),
+            Self::Broker(args) => broker::run(&args),
             Self::Demo(args) => demo::run(&args),
             Self::Get(command) => command.run(),
             Self::Request(args) => borrow::request::run(&args),

@@ -12,6 +12,7 @@ mod ratchet;
 mod markers;
 mod names;
 mod links;
+mod metrics;
 mod errors;
 mod licence;
 mod supply;
@@ -74,6 +75,7 @@ pub(crate) fn violations(repo: &Repo) -> Result<Vec<Violation>> {
     let mut found: Vec<_> = sources.iter().flat_map(one_file).collect();
     found.extend(stages::check(&sources));
     found.extend(links::check(&sources));
+    found.extend(metrics::check(&sources));
     found.extend(errors::check(&sources));
     found.extend(listed(repo)?.check(&figures(&sources)));
     found.extend(dependencies(repo)?);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -29,6 +30,10 @@ use crate::random;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Long enough for any tracing system's.
 const REQUEST_ID_MAX: usize = 128;
+/// What is read of a body that is too long after that is known, as Go's server does.
+const DISCARDED_MAX: usize = 256 * 1024;
+/// And for how long.
+const DISCARD_PATIENCE: Duration = Duration::from_secs(2);
 /// For paths that are no route.
 const NO_ROUTE: &str = "none";
 
@@ -253,6 +258,7 @@ async fn read(app: &App, row: &Row, headers: &HeaderMap, body: Body) -> Result<B
     let length = headers.get(hyper::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok());
     let length = length.and_then(|text| text.parse::<usize>().ok());
     if length.is_some_and(|length| length > most) {
+        discard(body).await;
         return Err(too_large(most));
     }
     // A few large bodies at a time, so that they cannot fill the memory together.
@@ -263,17 +269,30 @@ async fn read(app: &App, row: &Row, headers: &HeaderMap, body: Body) -> Result<B
     } else {
         None
     };
-    let read = tokio::time::timeout(app.limits.body, Limited::new(body, most).collect()).await;
+    let mut body = body;
+    let limited = Limited::new(&mut body, most);
+    let read = tokio::time::timeout(app.limits.body, limited.collect()).await;
     drop(seat);
     match read {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(most)),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            discard(body).await;
+            Err(too_large(most))
+        }
         Ok(Err(_)) => Err(Problem::new(Code::InvalidBody, "the body did not arrive as announced")),
         Err(_) => {
             let said = format!("the body did not arrive within {} s", app.limits.body.as_secs());
             Err(Problem::new(Code::RequestTimeout, said))
         }
     }
+}
+
+/// Reads on for a little: who is still sending when the connection closes never sees the answer.
+async fn discard(body: Body) {
+    let mut rest = Limited::new(body, DISCARDED_MAX);
+    let read = async { while let Some(Ok(_)) = rest.frame().await {} };
+    // Whoever sends more, or slowly, is not waited for.
+    drop(tokio::time::timeout(DISCARD_PATIENCE, read).await);
 }
 
 fn too_large(most: usize) -> Problem {

@@ -46,6 +46,9 @@ pub(super) struct Agent {
     number: Number,
     /// What it keeps for others, by reservation.
     grants: BTreeMap<String, GrantReport>,
+    /// What it has done last, by reservation: the stream says things again when they change in
+    /// ways that do not matter here.
+    done: BTreeMap<String, Instruction>,
 }
 
 impl Agent {
@@ -56,7 +59,7 @@ impl Agent {
         heard: mpsc::Sender<Heard>,
     ) -> Self {
         let number = Number { incarnation: clock::now().as_millis(), sequence: 0 };
-        Self { name, size, client, heard, number, grants: BTreeMap::new() }
+        Self { name, size, client, heard, number, grants: BTreeMap::new(), done: BTreeMap::new() }
     }
 
     /// Goes on until it is dropped; ends only when there is no use in going on.
@@ -77,22 +80,27 @@ impl Agent {
             Event::Connected => Ok(()),
             Event::Reset => {
                 self.grants.clear();
+                self.done.clear();
                 Ok(())
             }
             // What it holds is known now: said at once, so that a broker that has come back need
             // not wait for it.
             Event::Synced => self.advertise().await,
             Event::Instruction(instruction) => {
-                self.act(&instruction).await?;
+                let id = &instruction.reservation_id;
+                if self.done.get(id) == Some(&instruction) || !self.act(&instruction).await? {
+                    return Ok(());
+                }
+                self.done.insert(id.clone(), instruction.clone());
                 let heard = Heard { cluster: self.name.clone(), instruction };
                 self.heard.send(heard).await.context("nobody watches the demo any more")
             }
-            Event::Interrupted(error) => tolerate::<()>(Err(error)),
+            Event::Interrupted(error) => tolerate::<()>(Err(error)).map(drop),
         }
     }
 
-    /// Carries an instruction out and says so.
-    async fn act(&mut self, instruction: &Instruction) -> Result<()> {
+    /// Carries an instruction out and says so; false if the broker could not be told.
+    async fn act(&mut self, instruction: &Instruction) -> Result<bool> {
         let id = instruction.reservation_id.parse()?;
         let generation = Generation(instruction.generation);
         match (instruction.side(), instruction.duty()) {
@@ -113,7 +121,7 @@ impl Agent {
                 tolerate(self.client.acknowledge(id, generation).await)
             }
             (Some(Side::Requester), Some(Duty::Keep)) => tolerate(self.client.activate(id).await),
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 
@@ -142,18 +150,18 @@ impl Agent {
             }),
             ..Advertisement::default()
         };
-        tolerate(self.client.advertise(&word).await)
+        tolerate(self.client.advertise(&word).await).map(drop)
     }
 }
 
-/// A broker that is away comes back, and one that has moved on says how things stand by the
-/// stream; anything else is wrong.
-fn tolerate<T>(answer: Result<T, Error>) -> Result<()> {
+/// A broker that is away comes back, which is false; one that has moved on says how things stand
+/// by the stream; anything else is wrong.
+fn tolerate<T>(answer: Result<T, Error>) -> Result<bool> {
     match answer {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_retryable() => Ok(()),
+        Ok(_) => Ok(true),
+        Err(error) if error.is_retryable() => Ok(false),
         Err(error) if matches!(error.code(), Some(Code::WrongPhase | Code::NoSuchReservation)) => {
-            Ok(())
+            Ok(true)
         }
         Err(error) => Err(error).context("an agent of the demo was refused"),
     }

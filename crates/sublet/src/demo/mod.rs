@@ -6,6 +6,7 @@
 
 mod acts;
 mod agent;
+mod crash;
 mod process;
 mod stage;
 mod world;

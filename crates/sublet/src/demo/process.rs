@@ -21,7 +21,8 @@ struct Addresses {
     http: std::net::SocketAddr,
 }
 
-/// A running broker; killed when it is dropped, whatever happened.
+/// A running broker; killed when it is dropped. It also ends when this process does without
+/// dropping anything, because it reads from a pipe that nobody else holds.
 pub(super) struct Broker {
     child: Child,
     folder: PathBuf,
@@ -118,6 +119,6 @@ fn spawn(folder: &Path, port: u16) -> Result<Child> {
     command.arg("--address-file").arg(addresses);
     command.args(["--http-bind-address", "127.0.0.1", "--http-port", &port.to_string()]);
     command.args(["--health-probe-bind-address", "0", "--metrics-bind-address", "0"]);
-    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    command.arg("--end-with-stdin").stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
     command.spawn().context("the broker cannot be started")
 }

@@ -54,11 +54,16 @@ impl Town {
         // What is due ends soon after a start, so that no test has to wait for it.
         std::fs::write(anna.path("policy.toml"), "recovery_grace = \"1s\"\n").unwrap();
         let line = "broker --policy policy.toml --data-dir data --http-cert-path certs/broker --address-file at.json \
-                    --http-bind-address 127.0.0.1 --http-port 0 --health-probe-bind-address 0";
+                    --http-bind-address 127.0.0.1 --http-port 0 --health-probe-bind-address 0 --end-with-stdin";
         let words: Vec<_> = line.split_whitespace().collect();
         let log = File::create(anna.path("broker.log")).unwrap();
         let mut command = anna.command(&words);
-        let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
         let broker = Some(Owned(child));
         let text = wait_for("the broker", || std::fs::read(anna.path("at.json")).ok());
         let at: serde_json::Value = serde_json::from_slice(&text).unwrap();

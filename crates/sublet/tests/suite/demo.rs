@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::broker::Owned;
+use crate::broker::{Owned, wait_for};
 use crate::program::Person;
 
 #[test]
@@ -61,6 +61,23 @@ fn it_stays_up_for_pasted_commands_and_leaves_nothing_behind() {
     assert!(!folder.exists(), "{} was left behind", folder.display());
     let rest = Command::new("pgrep").args(["-f", &folder.display().to_string()]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&rest.stdout), "", "a process was left behind");
+}
+
+#[test]
+fn a_killed_demo_takes_its_broker_along() {
+    let anna = Person::new();
+    let child = anna.command(&["demo", "--fast"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut demo = Owned(child);
+    let mut lines = BufReader::new(demo.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines.find(|line| line.contains("The broker is process")).unwrap();
+    let pid = line.split_whitespace().find_map(|word| word.parse::<u32>().ok()).unwrap();
+    demo.0.kill().unwrap();
+    // One that has ended may stay in the table until whoever inherited it looks.
+    let is_there = || {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        state.is_ok_and(|state| !state.contains(") Z "))
+    };
+    wait_for("the end of the broker", || (!is_there()).then_some(()));
 }
 
 fn signal(which: &str, pid: &str) {

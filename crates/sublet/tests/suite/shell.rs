@@ -7,9 +7,9 @@ use crate::program::Person;
 /// The names in the list of commands that `--help` prints.
 fn commands(help: &str) -> Vec<String> {
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let names = list.take_while(|line| !line.is_empty());
+    let lines = list.take_while(|line| !line.is_empty());
     // A line that goes on where the one before ended is indented further.
-    let named = names.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let named = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     named.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
