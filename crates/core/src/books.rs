@@ -13,7 +13,7 @@ use alloc::{vec, vec::Vec};
 use crate::advertisement::{Advertisement, GrantReport};
 use crate::bugs::{Bug, planted};
 use crate::decision::filter::Filter;
-use crate::decision::index::{Index, Row};
+use crate::decision::index::{Index, Note, Row};
 use crate::event::{Basis, Event, Subject};
 use crate::id::{ClusterId, ReservationId};
 use crate::ledger::{Change, Error, Ledger, Stamp};
@@ -302,7 +302,7 @@ impl Books {
             room: self.room_of(entry),
             allocatable: entry.advertisement.allocatable.clone(),
             cost: entry.advertisement.cost.clone(),
-            open: self.lets_lend(entry),
+            note: self.note(entry),
         };
         self.index.set(cluster, row);
     }
@@ -322,11 +322,15 @@ impl Books {
 
     /// Does anything but time and the requester forbid to lend here?
     pub fn is_open(&self, cluster: &ClusterId) -> bool {
-        self.market.entry(cluster).is_some_and(|entry| self.lets_lend(entry))
+        self.market.entry(cluster).is_some_and(|entry| self.note(entry).closed.is_none())
     }
 
-    fn lets_lend(&self, entry: &Entry) -> bool {
+    pub(crate) fn note(&self, entry: &Entry) -> Note {
         let standing = self.ledger.standing(&entry.advertisement.cluster);
-        Filter::CLOSING.iter().all(|filter| !filter.closes(self, entry, standing))
+        Note {
+            closed: Filter::CLOSING.into_iter().find(|one| one.closes(self, entry, standing)),
+            backends: (&entry.advertisement.capabilities.backends).into(),
+            received_at: entry.received_at,
+        }
     }
 }

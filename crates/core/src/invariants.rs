@@ -121,11 +121,11 @@ fn compare<T: PartialEq + Debug>(
 /// What follows from ledger and market together, counted from zero; the ledger's own checks first.
 pub fn check_books(books: &Books) -> Vec<Violation> {
     let mut found = check(books.ledger());
-    for (cluster, _) in books.market().entries() {
+    for (cluster, entry) in books.market().entries() {
         compare("overlap", books.overlap_from_zero(cluster), books.overlap(cluster), &mut found);
         if let Some(row) = books.index().row(cluster) {
             compare("indexed-room", books.room(cluster), row.room.clone(), &mut found);
-            compare("indexed-open", books.is_open(cluster), row.open, &mut found);
+            compare("indexed-note", books.note(entry), row.note, &mut found);
         } else {
             found.push(violation("not-indexed", format!("{cluster}")));
         }

@@ -61,7 +61,7 @@ impl Entry {
     /// How far its word can be relied on at `now`.
     pub fn freshness(&self, silence: &Silence, now: Time) -> Freshness {
         let age = now.since(self.received_at);
-        if age >= silence.stale_after {
+        if silence.is_stale(self.received_at, now) {
             Freshness::Stale
         } else if !self.heard || age >= self.suspect_after(silence) {
             Freshness::Suspect

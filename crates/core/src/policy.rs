@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::decision::Strategy;
 use crate::id::ClusterId;
 use crate::resources::Limits;
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 /// When a cluster that falls silent stops being chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,13 @@ pub struct Silence {
 impl Default for Silence {
     fn default() -> Self {
         Self { intervals: 3, suspect_min: Span::from_secs(90), stale_after: Span::from_secs(600) }
+    }
+}
+
+impl Silence {
+    /// Is a cluster that was heard then silent for so long now that it counts as inactive?
+    pub fn is_stale(&self, received_at: Time, now: Time) -> bool {
+        now.since(received_at) >= self.stale_after
     }
 }
 
@@ -159,6 +166,11 @@ impl Policy {
         let matches =
             |rule: &&Rule| rule.requesters.contain(requester) && rule.providers.contain(provider);
         self.lending.iter().find(matches).is_none_or(|rule| rule.allow)
+    }
+
+    /// Is there a rule about what `requester` may borrow?
+    pub fn rules_on(&self, requester: &ClusterId) -> bool {
+        self.lending.iter().any(|rule| rule.requesters.contain(requester))
     }
 
     /// What `requester` may have.

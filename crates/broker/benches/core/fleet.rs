@@ -1,7 +1,7 @@
 //! Fleets of clusters as they may be found, and requests to them; the same in every run.
 
 use sublet_core::advertisement::{Advertisement, Backend, Capabilities, Cost, Number};
-use sublet_core::decision::index::Row;
+use sublet_core::decision::index::{Note, Row};
 use sublet_core::id::{ClusterId, Key};
 use sublet_core::plan::Command;
 use sublet_core::reservation::Ask;
@@ -123,7 +123,7 @@ pub(crate) fn row(advertisement: &Advertisement) -> Row {
         room: allocatable.minus_floor(allocated),
         allocatable: allocatable.clone(),
         cost: cost.clone(),
-        open: true,
+        note: Note::default(),
     }
 }
 

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use super::handle::{Message, Teller};
 use super::run::Error;
 use super::watch::Watchers;
+use super::write::soon;
 use super::{Answer, Batch, Commit, Engine, Failure, Revoked, Submitted, Work};
 use crate::clock::{Clock, Machine};
 
@@ -118,7 +119,10 @@ impl Planner {
         loop {
             let mut work = Vec::new();
             if !self.engine.is_behind() {
-                match messages.recv_timeout(SWEEP_EVERY) {
+                // While the disk writes, somebody who was just told is about to ask again.
+                let soon = if self.writing { soon(messages) } else { None };
+                let next = soon.map_or_else(|| messages.recv_timeout(SWEEP_EVERY), Ok);
+                match next {
                     Ok(message) => self.take(message, &mut work)?,
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => return Ok(()),

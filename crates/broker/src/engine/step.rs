@@ -25,7 +25,7 @@ use super::work::{Answer, Failure, Settled, Submitted, Work};
 const BATCH_BYTES: usize = Record::BYTES_MAX / 2;
 
 /// The most commands planned in one step: news from the disk waits no longer than these take.
-const PIECE: usize = 64;
+const PIECE: usize = 8;
 
 /// The books and the log contradict each other: a bug, ours or another broker's. Nothing more may
 /// be acknowledged.

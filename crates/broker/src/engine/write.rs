@@ -11,6 +11,8 @@ use super::{Batch, Commit, Committer};
 
 /// How often the same record is offered again when the log does not answer.
 pub(super) const RETRIES_MAX: u32 = 20;
+/// How often others are let go first before the thread falls asleep: some 50 µs.
+const YIELDS: u32 = 100;
 /// The pause between two offers.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
@@ -24,9 +26,10 @@ pub(super) fn write(
 ) {
     let _farewell = Farewell(back);
     loop {
-        let next = match follow_every {
-            None => batches.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(pause) => batches.recv_timeout(pause),
+        let next = match (soon(batches), follow_every) {
+            (Some(batch), _) => Ok(batch),
+            (None, None) => batches.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            (None, Some(pause)) => batches.recv_timeout(pause),
         };
         let news = match next {
             Ok(batch) => Message::Written(write_one(log, &mut committer, batch)),
@@ -41,6 +44,18 @@ pub(super) fn write(
             return;
         }
     }
+}
+
+/// What comes next, if it comes at once, as it does under load: to fall asleep and to be woken would
+/// take longer.
+pub(super) fn soon<T>(queue: &Receiver<T>) -> Option<T> {
+    for _ in 0..YIELDS {
+        if let Ok(next) = queue.try_recv() {
+            return Some(next);
+        }
+        thread::yield_now();
+    }
+    None
 }
 
 /// Tells the planning thread when this one ends, however it does: it would wait for ever.

@@ -6,12 +6,13 @@
 //! short. `Suspect` comes last on purpose: a cluster that is refused for it alone would have taken
 //! the request, and asking again soon may help.
 
+use alloc::collections::BTreeSet;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Constraint, Strategy, index::Row};
-use crate::advertisement::Advertisement;
+use crate::advertisement::{Advertisement, Backend};
 use crate::books::Books;
 use crate::event::Subject;
 use crate::id::ClusterId;
@@ -89,6 +90,11 @@ impl Filter {
         Self::Crowded,
     ];
 
+    /// Does it depend on what is asked for, by whom and when? All of these come after the others.
+    pub fn depends_on_request(self) -> bool {
+        self >= Self::Policy
+    }
+
     /// Does one of [`Filter::CLOSING`] stand against the cluster of `entry`?
     pub(crate) fn closes(self, books: &Books, entry: &Entry, standing: Option<&Standing>) -> bool {
         match self {
@@ -130,6 +136,29 @@ impl Filter {
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+/// A set of ways to join clusters, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backends(u8);
+
+impl Backends {
+    /// Can two be joined? Who names no way is not refused for it.
+    pub fn meet(self, other: Self) -> bool {
+        self.0 == 0 || other.0 == 0 || self.0 & other.0 != 0
+    }
+}
+
+impl From<&BTreeSet<Backend>> for Backends {
+    fn from(set: &BTreeSet<Backend>) -> Self {
+        Self(set.iter().fold(0, |sum, backend| {
+            sum | match backend {
+                Backend::Liqo => 1,
+                Backend::Liqoctl => 2,
+                Backend::None => 4,
+            }
+        }))
     }
 }
 
@@ -203,7 +232,6 @@ impl<'a> Question<'a> {
 
     /// Does `filter` stand against this cluster?
     fn stands(&self, filter: Filter, known: &Known<'_>) -> bool {
-        let advertisement = &known.entry.advertisement;
         let freshness = || known.entry.freshness(&self.policy.silence, self.now);
         match filter {
             Filter::Itself => known.cluster == self.requester,
@@ -216,15 +244,17 @@ impl<'a> Question<'a> {
             | Filter::Revoked
             | Filter::Crowded => filter.closes(self.books, known.entry, known.standing),
             Filter::Policy => !self.policy.allows(self.requester, known.cluster),
-            Filter::Backend => {
-                let (ours, theirs) = (&self.ask.backends, &advertisement.capabilities.backends);
-                !ours.is_empty() && !theirs.is_empty() && ours.is_disjoint(theirs)
-            }
+            Filter::Backend => !self.backends().meet(known.row.note.backends),
             Filter::Labels => self.unmet(known).next().is_some(),
             Filter::Stale => freshness() == Freshness::Stale,
             Filter::Fit => !self.ask.resources.fits_in(&known.row.room),
             Filter::Suspect => freshness() == Freshness::Suspect,
         }
+    }
+
+    /// How the requester can be joined.
+    pub(crate) fn backends(&self) -> Backends {
+        (&self.ask.backends).into()
     }
 
     /// The constraints that the cluster's labels do not satisfy.

@@ -12,8 +12,7 @@
 
 use core::{cmp::Reverse, fmt};
 
-use super::Strategy;
-use super::index::{Asked, Row, Summary};
+use super::index::{Asked, By, Row, Summary};
 use crate::advertisement::Cost;
 use crate::resources::Resources;
 
@@ -27,25 +26,6 @@ pub(crate) const ROUNDED_BITS: u32 = 24;
 fn rounded(sum: u64) -> i64 {
     const HALF: u64 = 1 << (ROUNDED_BITS - 1);
     (sum.saturating_add(HALF) >> ROUNDED_BITS).cast_signed()
-}
-
-/// How good a provider is for a request; greater is better. Only compared with others for the same
-/// request and strategy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Score {
-    /// Which currency a price is in; nothing else uses it.
-    currency: Reverse<u64>,
-    /// What the request costs there in an hour, in two halves: a number of 128 bits would make every
-    /// score half as large again.
-    price: Reverse<[u64; 2]>,
-    /// The headroom that it leaves, or for bin packing how little.
-    room: i64,
-}
-
-impl Score {
-    fn of_room(room: i64) -> Self {
-        Self { currency: Reverse(0), price: Reverse([0; 2]), room }
-    }
 }
 
 /// The share of `part` in `whole`; nothing has no shares, and nobody has more than the whole.
@@ -67,63 +47,62 @@ pub fn headroom(resources: &Resources, row: &Row) -> u64 {
     })
 }
 
-/// The score of a provider that fits.
-pub fn score(strategy: Strategy, resources: &Resources, row: &Row) -> Score {
-    strategy.ranking().score(headroom(resources, row), resources, row)
-}
-
 /// What a strategy is: it values one provider, and knows a value that none of many exceeds.
 pub(crate) trait Ranking {
-    /// The value of a provider that fits and is left with `headroom`, not rounded yet.
-    fn score(&self, headroom: u64, resources: &Resources, row: &Row) -> Score;
+    /// How good a provider is for a request; greater is better. Only compared with others for the
+    /// same request.
+    type Score: Copy + Ord;
 
-    /// At least the value of every provider under `summary`, if the most headroom among them is
-    /// `most`.
-    fn bound(&self, most: u64, asked: &Asked<'_>, summary: &Summary) -> Score;
+    /// The tree in which it finds like providers together.
+    const BY: By;
+
+    /// Does its bound see where there is too little of cpu and memory together, all over the tree?
+    const SEES_ROOM: bool;
 
     /// Is more headroom never worse, all else being equal?
-    fn prefers_headroom(&self) -> bool;
+    const PREFERS_HEADROOM: bool;
+
+    /// The value of a provider that fits and is left with `headroom`, not rounded yet.
+    fn score(headroom: u64, resources: &Resources, tag: impl FnOnce() -> Tag) -> Self::Score;
+
+    /// At least the value of every provider under `summary`; none, if it is clear that none there
+    /// has room.
+    fn bound(asked: &Asked<'_>, summary: &Summary) -> Option<Self::Score>;
 }
 
-impl Strategy {
-    pub(crate) fn ranking(self) -> &'static dyn Ranking {
-        match self {
-            Self::Headroom => &Headroom,
-            Self::Binpack => &Binpack,
-            Self::Cost => &Cheapest,
-        }
-    }
-}
-
-struct Headroom;
+/// The headroom that is left.
+pub(crate) enum Headroom {}
 
 impl Ranking for Headroom {
-    fn score(&self, headroom: u64, _: &Resources, _: &Row) -> Score {
-        Score::of_room(rounded(headroom))
+    type Score = i64;
+    const BY: By = By::Load;
+    const SEES_ROOM: bool = true;
+    const PREFERS_HEADROOM: bool = true;
+
+    fn score(headroom: u64, _: &Resources, _: impl FnOnce() -> Tag) -> i64 {
+        rounded(headroom)
     }
 
-    fn bound(&self, most: u64, _: &Asked<'_>, _: &Summary) -> Score {
-        Score::of_room(rounded(most))
-    }
-
-    fn prefers_headroom(&self) -> bool {
-        true
+    fn bound(asked: &Asked<'_>, summary: &Summary) -> Option<i64> {
+        asked.most_left(summary).map(rounded)
     }
 }
 
-struct Binpack;
+/// How little is left.
+pub(crate) enum Binpack {}
 
 impl Ranking for Binpack {
-    fn score(&self, headroom: u64, _: &Resources, _: &Row) -> Score {
-        Score::of_room(rounded(headroom).saturating_neg())
+    type Score = i64;
+    const BY: By = By::Load;
+    const SEES_ROOM: bool = false;
+    const PREFERS_HEADROOM: bool = false;
+
+    fn score(headroom: u64, _: &Resources, _: impl FnOnce() -> Tag) -> i64 {
+        rounded(headroom).saturating_neg()
     }
 
-    fn bound(&self, _: u64, asked: &Asked<'_>, summary: &Summary) -> Score {
-        Score::of_room(rounded(asked.least_left(summary)).saturating_neg())
-    }
-
-    fn prefers_headroom(&self) -> bool {
-        false
+    fn bound(asked: &Asked<'_>, summary: &Summary) -> Option<i64> {
+        Some(rounded(asked.least_left(summary)).saturating_neg())
     }
 }
 
@@ -132,24 +111,25 @@ impl Ranking for Binpack {
 /// Amounts in different currencies cannot be compared, and we know no rates: the currency that is
 /// first in the alphabet is exhausted before the next one, and who names no price comes last. A
 /// fleet that wants prices to decide agrees on one currency.
-struct Cheapest;
+pub(crate) enum Cheapest {}
 
 impl Ranking for Cheapest {
-    fn score(&self, headroom: u64, resources: &Resources, row: &Row) -> Score {
-        let tag = Tag::of(row.cost.as_ref());
-        let (currency, price) = (Reverse(tag.currency), Reverse(halves(tag.price(resources))));
-        Score { currency, price, room: rounded(headroom) }
+    /// The currency, the price in two halves (a number of 128 bits would make every score half as
+    /// large again), the headroom.
+    type Score = (Reverse<(u64, [u64; 2])>, i64);
+    const BY: By = By::Price;
+    const SEES_ROOM: bool = false;
+    const PREFERS_HEADROOM: bool = true;
+
+    fn score(headroom: u64, resources: &Resources, tag: impl FnOnce() -> Tag) -> Self::Score {
+        let tag = tag();
+        (Reverse((tag.currency, halves(tag.price(resources)))), rounded(headroom))
     }
 
-    fn bound(&self, most: u64, asked: &Asked<'_>, summary: &Summary) -> Score {
-        let tag = summary.tag;
-        let (currency, price) =
-            (Reverse(tag.currency), Reverse(halves(tag.price(asked.resources))));
-        Score { currency, price, room: rounded(most) }
-    }
-
-    fn prefers_headroom(&self) -> bool {
-        true
+    fn bound(asked: &Asked<'_>, summary: &Summary) -> Option<Self::Score> {
+        asked
+            .most_left(summary)
+            .map(|most| Self::score(most, asked.resources, || summary.bounds.tag))
     }
 }
 
@@ -172,6 +152,11 @@ impl Tag {
             cpu_micros: cost.cpu_micros,
             memory_micros: cost.memory_micros,
         })
+    }
+
+    /// Its currency, and what it takes of cpu and of memory.
+    pub(crate) fn figures(self) -> [u64; 3] {
+        [self.currency, self.cpu_micros, self.memory_micros]
     }
 
     /// The smaller of each figure: no price under both is below it.

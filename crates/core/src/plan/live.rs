@@ -94,12 +94,11 @@ impl Scene<'_> {
             && (ask.resources.fits_in(&self.books.room(&grant.provider)) || planted(Bug::SkipsFit))
             && !self.overflows(requester, &ask.resources)
             && filter::allowance_excess(self.books, requester, &ask, self.policy).is_none();
+        let why_not = || self.why_not(requester, &ask).in_place().into();
         match fresh {
             Some(Freshness::Active) if fits => Ok(()),
-            Some(Freshness::Suspect) if fits => {
-                Err(Refusal::OnlySuspects(self.why_not(requester, &ask).into()))
-            }
-            _ => Err(Refusal::NobodyFits(self.why_not(requester, &ask).into())),
+            Some(Freshness::Suspect) if fits => Err(Refusal::OnlySuspects(why_not())),
+            _ => Err(Refusal::NobodyFits(why_not())),
         }
     }
 

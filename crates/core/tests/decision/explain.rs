@@ -127,6 +127,61 @@ fn a_target_that_nobody_knows_is_counted_as_unknown() {
         "of 1 cluster 1 unknown, 1 not the target; enough would be another target: c1 has room"
     );
     assert_eq!(refused(&Fleet::new(), &ask(1, 1)).to_string(), "no cluster is known");
+    let nowhere = Ask { target: Some(id("c9")), ..ask(1, 1) };
+    assert_eq!(refused(&Fleet::new(), &nowhere).to_string(), "no cluster is known: 1 unknown");
+}
+
+#[test]
+fn what_is_left_is_told_to_the_nearest_hundredth() {
+    let fleet = Fleet::new().with("c1", Resources::new(3000, 100), Resources::new(3000, 86));
+    let why = granted(&fleet, &ask(1000, 1));
+    assert_eq!(why.to_string(), "c1 (66.67 % cpu, 85.00 % memory left)");
+}
+
+/// Clusters with two free cores, one in three of them in zone 3.
+fn many(count: u64) -> Fleet {
+    let mut fleet = Fleet::new();
+    for n in 0..count {
+        let (size, taken) = (Resources::new(16_000, 64 * GI), Resources::new(14_000, 60 * GI));
+        let mut word = Advertisement::plain(id(&format!("d{n:04}")), size, taken);
+        word.labels = [("zone".to_owned(), (n % 3).to_string())].into();
+        fleet.hear(word);
+    }
+    fleet
+}
+
+#[test]
+fn a_large_fleet_is_counted_without_a_look_at_everybody() {
+    let mut fleet = many(2000);
+    for cluster in ["d0007", "d1007", "d1999"] {
+        fleet.apply(&Event::Cordoned { cluster: id(cluster), drain: false, note: note() });
+    }
+    let why = refused(&fleet, &ask(4000, GI));
+    let counts = [(Filter::Cordoned, 3), (Filter::Fit, 1997)];
+    assert_eq!((why.refused, why.uncounted), (counts.into(), 0));
+    let near: Vec<_> = why.nearest.iter().map(|near| near.cluster.as_str()).collect();
+    assert_eq!(near, ["d0000", "d0001", "d0002"]);
+}
+
+#[test]
+fn where_too_many_must_be_looked_at_the_counts_say_at_least() {
+    let mut fleet = many(2000);
+    fleet.apply(&Event::Cordoned { cluster: id("d1999"), drain: false, note: note() });
+    let zone = Constraint { label: "zone".into(), is: Match::In(vec!["2".into()]) };
+    let why = refused(&fleet, &Ask { constraints: vec![zone.clone()], ..ask(4000, GI) });
+    let text = why.to_string();
+    let counts = "of 2000 clusters 1 cordoned, at least 171 without the labels asked for, \
+                  at least 85 too full, 1743 not looked at; enough would be 2 cores less";
+    assert!(text.starts_with(counts), "{text}");
+    assert_eq!(why.nearest[0].cluster, id("d0002"));
+    // With room, but beyond the allowance.
+    let held = Limits([(Kind::Cpu, 500)].into());
+    fleet.policy.allowance = Allowance { held, ..Allowance::default() };
+    assert_eq!(
+        refused(&fleet, &ask(1000, GI)).to_string(),
+        "of 2000 clusters 1 cordoned, at least 256 with room, 1743 not looked at; \
+         0.5 cores more than your allowance"
+    );
 }
 
 #[test]

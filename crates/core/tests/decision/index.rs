@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use sublet_core::advertisement::Cost;
 use sublet_core::decision::Strategy as Choice;
-use sublet_core::decision::index::{Index, Row};
+use sublet_core::decision::filter::Filter;
+use sublet_core::decision::index::{Index, Note, Row};
 use sublet_core::id::ClusterId;
 use sublet_core::resources::{Kind, Resources};
 
@@ -55,6 +56,10 @@ fn cost() -> impl Strategy<Value = Option<Cost>> {
     }))
 }
 
+fn note(open: bool) -> Note {
+    Note { closed: (!open).then_some(Filter::Cordoned), ..Note::default() }
+}
+
 fn row() -> impl Strategy<Value = Row> {
     let size = prop_oneof![
         // Whole fleets of one size, idle or nearly so.
@@ -66,7 +71,7 @@ fn row() -> impl Strategy<Value = Row> {
             room: if idle { allocatable.clone() } else { allocatable.minus_floor(&taken) },
             allocatable,
             cost,
-            open,
+            note: note(open),
         },
     )
 }
@@ -169,6 +174,45 @@ proptest! {
     }
 }
 
+/// A row of one of a few sizes and many prices, by the digits of `n`.
+fn varied(n: u64) -> Row {
+    let (cores, part) = (4 << (n % 4), 1 + n / 4 % 40);
+    let allocatable = Resources::new(cores * 1000, cores << 32).with(Kind::Gpu, n % 3).unwrap();
+    let taken = Resources::new(cores * 20 * part, (cores << 26) * (n / 7 % 60));
+    let cost =
+        Cost { cpu_micros: n / 3 % 30, memory_micros: n / 11 % 30, currency: "EUR".to_owned() };
+    let room = allocatable.minus_floor(&taken);
+    Row {
+        room,
+        allocatable,
+        cost: (!n.is_multiple_of(50)).then_some(cost),
+        note: note(!n.is_multiple_of(17)),
+    }
+}
+
+#[test]
+fn a_large_fleet_that_changes_is_searched_as_it_is_scanned() {
+    let (mut index, size) = (Index::default(), 4000);
+    let number = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let name = |n: u64| format!("c{}", n % size).parse::<ClusterId>().unwrap();
+    for n in 0..3 * size {
+        // First all of them, then others in their places, some of which go.
+        match number(n) % 9 {
+            0 if n > size => index.remove(&name(number(n))),
+            _ => index.set(&name(if n < size { n } else { number(n) }), varied(number(n))),
+        }
+    }
+    for n in 0..200 {
+        let ask = Resources::new(1 + number(n) % 9000, 1 + ((number(n) % 70) << 28));
+        let ask = ask.with(Kind::Gpu, u64::from(n % 8 == 0)).unwrap();
+        for strategy in Choice::ALL {
+            let accept = |cluster: &ClusterId| n % 4 > 0 || !cluster.as_str().ends_with('7');
+            let found = index.best(&ask, strategy, accept);
+            assert_eq!(found, index.scan(&ask, strategy, accept), "{strategy:?} {ask:?}");
+        }
+    }
+}
+
 #[test]
 fn names_that_always_fall_into_the_same_gap_are_still_in_order() {
     let mut index = Index::default();
@@ -176,12 +220,12 @@ fn names_that_always_fall_into_the_same_gap_are_still_in_order() {
         room: Resources::new(1000, 1000),
         allocatable: Resources::new(1000, 1000),
         cost: None,
-        open: true,
+        note: note(true),
     };
     // Each name is the first before all but `a`, so the gap after `a` is halved every time.
     let names: Vec<ClusterId> =
         (0..400).rev().map(|n| format!("b{n:03}").parse().unwrap()).collect();
-    index.set(&"a".parse().unwrap(), Row { open: false, ..idle.clone() });
+    index.set(&"a".parse().unwrap(), Row { note: note(false), ..idle.clone() });
     for (set, name) in names.iter().enumerate() {
         index.set(name, idle.clone());
         let best = index.best_of(set + 1, &Resources::new(1, 1), Choice::Headroom, |_| true);
@@ -195,7 +239,8 @@ fn many_identical_idle_clusters_are_not_looked_at_one_by_one() {
     let size = Resources::new(8000, 32 << 30);
     let names: Vec<ClusterId> = (0..5000).map(|n| format!("c{n}").parse().unwrap()).collect();
     for name in &names {
-        let row = Row { room: size.clone(), allocatable: size.clone(), cost: None, open: true };
+        let row =
+            Row { room: size.clone(), allocatable: size.clone(), cost: None, note: note(true) };
         index.set(name, row);
     }
     let ask = Resources::new(500, 1 << 30);

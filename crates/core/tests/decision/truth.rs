@@ -1,11 +1,13 @@
 //! On any books: the pick is the one that a naive look at everybody finds, and every change that a
 //! refusal proposes leads to a grant.
 
+use std::collections::BTreeMap;
+
 use crate::fleet::{Fleet, ask, id, note};
 use proptest::prelude::*;
 use sublet_core::advertisement::{Advertisement, Backend, Cost};
 use sublet_core::decision::explain::{self, Explanation, Lift, Nearest, Refused};
-use sublet_core::decision::filter::{Filter, allowance_excess};
+use sublet_core::decision::filter::{Filter, Question, Verdict, allowance_excess};
 use sublet_core::decision::{Constraint, Match, NoPick, Strategy as Choice};
 use sublet_core::event::{Event, Subject};
 use sublet_core::id::ClusterId;
@@ -294,10 +296,27 @@ fn check_lift(fleet: &Fleet, ask: &Ask, lift: &Lift) -> Result<(), TestCaseError
     Ok(())
 }
 
+/// How many clusters each filter refuses first, with a look at everybody.
+fn counted_one_by_one(fleet: &Fleet, ask: &Ask) -> BTreeMap<Filter, u64> {
+    let (books, requester) = (&fleet.books, id(REQUESTER));
+    let question =
+        Question { books, requester: &requester, ask, policy: &fleet.policy, now: fleet.now };
+    let target = ask.target.iter().filter(|target| books.market().entry(target).is_none());
+    let everybody = books.market().entries().map(|(name, _)| name).chain(target);
+    everybody.fold(BTreeMap::new(), |mut counts, name| {
+        if let Verdict::Refused(filter) = question.verdict(name) {
+            *counts.entry(filter).or_default() += 1;
+        }
+        counts
+    })
+}
+
 fn check_refusal(fleet: &Fleet, ask: &Ask, why: &Refused) -> Result<(), TestCaseError> {
     let missing = ask.target.as_ref().is_some_and(|t| fleet.books.market().entry(t).is_none());
     let counted = why.refused.values().sum::<u64>() + why.fitting;
     prop_assert_eq!(counted, why.clusters + u64::from(missing));
+    prop_assert_eq!(why.uncounted, 0, "so few can all be looked at");
+    prop_assert_eq!(&why.refused, &counted_one_by_one(fleet, ask));
     prop_assert!(
         why.nearest.len() <= explain::NEAREST_MAX && why.lifts.len() <= explain::LIFTS_MAX
     );

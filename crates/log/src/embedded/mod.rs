@@ -35,6 +35,7 @@ mod query;
 mod writer;
 mod upkeep;
 pub mod restore;
+mod beside;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -86,8 +87,9 @@ pub struct Embedded {
     appended: Condvar,
     /// One snapshot or compaction at a time; never held together with an append.
     upkeep: Mutex<()>,
-    /// Last, so that it is let go when everything else is closed.
-    _lock: Lock,
+    /// Last, so that it is let go when everything else is closed; none beside the process that
+    /// has it.
+    lock: Option<Lock>,
 }
 
 /// What is kept, as it was acknowledged.
@@ -142,7 +144,7 @@ impl Embedded {
             position: Mutex::new(position),
             appended: Condvar::new(),
             upkeep: Mutex::new(()),
-            _lock: lock,
+            lock: Some(lock),
         })
     }
 

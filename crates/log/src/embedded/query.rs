@@ -110,7 +110,8 @@ pub(super) fn snapshot_mark(connection: &Connection) -> Result<Option<SnapshotMa
 
 /// The newest snapshot, if there is one; read at one moment, though it may be replaced meanwhile.
 pub(super) fn snapshot(connection: &mut Connection) -> Result<Option<Snapshot>, ReadError> {
-    let moment = connection.transaction().map_err(failed)?;
+    // A savepoint, because a reader beside the writer is within a transaction already.
+    let moment = connection.savepoint().map_err(failed)?;
     let Some(mark) = snapshot_mark(&moment)? else {
         return Ok(None);
     };
@@ -149,6 +150,16 @@ pub(super) fn next_part(connection: &Connection) -> Result<i64, ReadError> {
 pub(super) fn part_before(connection: &Connection, part: i64) -> Result<Option<i64>, ReadError> {
     let query = "SELECT part FROM parts WHERE part < ?1 LIMIT 1";
     connection.query_row(query, [part], |row| row.get(0)).optional().map_err(failed)
+}
+
+/// What surrounds the last record, if any is kept.
+pub(super) fn last(connection: &Connection) -> Result<Option<Envelope>, ReadError> {
+    let query = "SELECT max(revision) FROM records";
+    let last: Option<i64> = connection.query_row(query, [], |row| row.get(0)).map_err(failed)?;
+    match last.and_then(|last| u64::try_from(last).ok()) {
+        Some(last) => envelope(connection, Revision(last)),
+        None => Ok(None),
+    }
 }
 
 /// All kept records in order, each handed over with its row number and its envelope.

@@ -14,6 +14,30 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Verifies the whole store and says where it stands.
 pub(super) fn verify(folder: &Path) -> Result<Position, Error> {
+    let noted = noted_head(folder)?;
+    let traces = Traces::before(folder);
+    let connection = schema::open_for_reading(folder);
+    let verdict = connection.and_then(|mut connection| judge(&mut connection, folder, noted));
+    if verdict.is_err() {
+        traces.remove_new();
+    }
+    verdict
+}
+
+/// The same beside the process that writes the store: at one moment, to which the connection stays
+/// bound, and without removing anything, because nothing there is ours.
+pub(super) fn verify_beside(folder: &Path) -> Result<(Position, Connection), Error> {
+    // Before the moment, so that the note is never ahead of what is seen.
+    let noted = noted_head(folder)?;
+    let mut connection = schema::open_for_reading(folder)?;
+    let begun = connection.execute_batch("BEGIN");
+    begun.map_err(|e| Error::sqlite("read", &folder.join(DATABASE), e))?;
+    let position = judge(&mut connection, folder, noted)?;
+    Ok((position, connection))
+}
+
+/// The files that must be there are there; what the head's note says.
+fn noted_head(folder: &Path) -> Result<Head, Error> {
     let database = folder.join(DATABASE);
     let noted = head::read(folder)?;
     let there = database.try_exists();
@@ -26,12 +50,7 @@ pub(super) fn verify(folder: &Path) -> Result<Position, Error> {
     }
     let noted = noted.ok_or_else(|| missing(folder, head::HEAD, "there is a database".into()))?;
     check_magic(&database)?;
-    let traces = Traces::before(folder);
-    let verdict = judge(folder, noted);
-    if verdict.is_err() {
-        traces.remove_new();
-    }
-    verdict
+    Ok(noted)
 }
 
 /// Looks at the file before `SQLite` does, which takes an empty one for new and deletes the journal
@@ -51,18 +70,17 @@ fn missing(folder: &Path, file: &'static str, because: String) -> Error {
     Error::MissingFile { folder: folder.into(), file, because }
 }
 
-fn judge(folder: &Path, noted: Head) -> Result<Position, Error> {
-    let mut connection = schema::open_for_reading(folder)?;
+fn judge(connection: &mut Connection, folder: &Path, noted: Head) -> Result<Position, Error> {
     let sqlite = |e| Error::sqlite("read", &folder.join(DATABASE), e);
-    check_format(&connection, folder)?;
-    check_tables(&connection, folder)?;
-    let health: String = schema::pragma(&connection, "quick_check").map_err(sqlite)?;
+    check_format(connection, folder)?;
+    check_tables(connection, folder)?;
+    let health: String = schema::pragma(connection, "quick_check").map_err(sqlite)?;
     if health != "ok" {
         return Err(Error::corrupt(folder.join(DATABASE).display().to_string(), health));
     }
-    let floor = floor(&connection).map_err(sqlite)??;
-    let snapshot = read_snapshot(&mut connection)?;
-    let head = check_chain(&connection, folder, floor, noted, snapshot.as_ref())?;
+    let floor = floor(connection).map_err(sqlite)??;
+    let snapshot = read_snapshot(connection)?;
+    let head = check_chain(connection, folder, floor, noted, snapshot.as_ref())?;
     if noted.revision > head.revision {
         return Err(Error::HeadBehind {
             folder: folder.into(),
@@ -114,7 +132,8 @@ fn check_tables(connection: &Connection, folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn floor(connection: &Connection) -> rusqlite::Result<Result<Head, Error>> {
+/// The record before the first one that is kept.
+pub(super) fn floor(connection: &Connection) -> rusqlite::Result<Result<Head, Error>> {
     let query = "SELECT text FROM marks WHERE mark = ?1";
     let text: String = connection.query_row(query, [schema::MARK_FLOOR], |row| row.get(0))?;
     let floor = head::parse_position(&text);

@@ -4,11 +4,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use sublet_log::snapshot::load;
-use sublet_log::{Embedded, Log, fsck};
+use sublet_core::id::Revision;
+use sublet_log::backup::backup;
+use sublet_log::snapshot::{load, take};
+use sublet_log::{AppendError, Embedded, Log, fsck};
 
 use crate::child::{Ack, Task, command};
-use crate::scene::{grow, quick_folder};
+use crate::scene::{FOREVER, contents, grow, quick_folder, record};
 
 #[test]
 fn a_second_process_is_refused_and_told_who_is_there() {
@@ -23,6 +25,35 @@ fn a_second_process_is_refused_and_told_who_is_there() {
     drop(log);
     let output = command(Task::Open, folder.path()).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("opened"));
+}
+
+#[test]
+fn a_log_in_use_is_looked_at_beside_its_writer() {
+    let folder = quick_folder();
+    let log = Embedded::open(folder.path()).unwrap();
+    let first = grow(&log, 5);
+    let look = Embedded::look(folder.path()).unwrap();
+    assert_eq!(look.head().unwrap(), log.head().unwrap());
+    let next = record(&log.head().unwrap(), 6);
+    assert!(matches!(look.append(&next), Err(AppendError::Fatal(_))));
+
+    grow(&log, 5);
+    take(&log).unwrap();
+    log.compact(FOREVER).unwrap();
+    assert_eq!(look.read(Revision(1), 100).unwrap(), first, "the moment moved");
+    assert_eq!(fsck::check(&look).unwrap().findings, []);
+    let mut copy = Vec::new();
+    assert_eq!(backup(&look, &mut copy).unwrap().head, first.last().unwrap().head());
+
+    look.look_again().unwrap();
+    assert_eq!(contents(&look), contents(&log));
+    assert_eq!(fsck::check(&look).unwrap().findings, []);
+    drop(look);
+    grow(&log, 1);
+    drop(log);
+    let alone = Embedded::look(folder.path()).unwrap();
+    alone.look_again().unwrap();
+    assert_eq!(alone.head().unwrap().revision, Revision(11));
 }
 
 /// Every acknowledged record that is still kept is there unchanged, and at most one more.

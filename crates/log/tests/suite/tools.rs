@@ -44,11 +44,11 @@ fn snapshots_and_compaction_go_on_beside_appends_and_readers() {
                 }
             }
         });
-        grow(&log, 1500);
+        grow(&log, 1400);
         done.store(true, Ordering::SeqCst);
     });
     let before = contents(&log);
-    assert_eq!(before.head.revision, Revision(1500));
+    assert_eq!(before.head.revision, Revision(1400));
     drop(log);
     let log = Embedded::open(folder.path()).unwrap();
     assert_eq!(contents(&log), before);

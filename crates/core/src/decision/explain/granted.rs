@@ -6,7 +6,7 @@ use super::{Granted, Left, Price, RUNNERS_UP_MAX, Ranked};
 use crate::decision::Strategy;
 use crate::decision::filter::{Question, Verdict};
 use crate::decision::index::Row;
-use crate::decision::score::{self, SHARE_BITS, share};
+use crate::decision::score::{self, SHARE_BITS, WHOLE, share};
 use crate::id::ClusterId;
 use crate::resources::Resources;
 
@@ -36,7 +36,9 @@ pub(super) fn terms(resources: &Resources, row: &Row) -> Vec<Left> {
     let term = |(resource, amount)| {
         let size = row.allocatable.get(&resource);
         let left = share(row.room.get(&resource), size).saturating_sub(share(amount, size));
-        let hundredths = u128::from(left).saturating_mul(10_000) >> SHARE_BITS;
+        let parts = u128::from(left).saturating_mul(10_000);
+        // Shares are rounded down, so 85 % is a hair less: to the nearest, as people count.
+        let hundredths = parts.saturating_add(u128::from(WHOLE / 2)) >> SHARE_BITS;
         Left { resource, hundredths_of_percent: u32::try_from(hundredths).unwrap_or(u32::MAX) }
     };
     resources.iter().map(term).collect()

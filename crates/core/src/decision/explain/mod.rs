@@ -3,10 +3,11 @@
 //! Of a grant: what the winner keeps free and who came next. Of a refusal: how many clusters each
 //! filter refused, and the smallest changes that would have been granted. What is proposed is true:
 //! it comes from the same verdicts that the decision goes by. The size is bounded by the named
-//! limits below, whatever the size of the fleet; the work of explaining a refusal is not, because
-//! it counts everybody.
+//! limits below, whatever the size of the fleet, and so is the number of clusters that are looked
+//! at; of a refusal, the rest is only counted.
 
 mod candidates;
+mod count;
 mod granted;
 mod refused;
 mod text;
@@ -33,6 +34,8 @@ pub const RUNNERS_UP_MAX: usize = 3;
 pub const NEAREST_MAX: usize = 3;
 /// Filters whose lifting a refusal proposes.
 pub const LIFTS_MAX: usize = 3;
+/// Clusters that are looked at one by one to count a refusal: beyond, it says "at least".
+pub const LOOKS_MAX: u64 = 256;
 
 /// Why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +105,10 @@ pub struct Refused {
     pub refused: BTreeMap<Filter, u64>,
     /// How many would have taken it, were it not for the allowance.
     pub fitting: u64,
+    /// How many clusters were not looked at. Unless it is zero, there may be more than is told of
+    /// those that fit and of the filters that depend on the request.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub uncounted: u64,
     /// How much less must be asked for to stay within the requester's allowance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowance: Option<Resources>,
@@ -111,6 +118,11 @@ pub struct Refused {
     /// Clusters with room that only one other reason stands against.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lifts: Vec<Lift>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What would have been enough on a cluster that is only too full. Each change that is named is
@@ -145,6 +157,15 @@ pub struct Lift {
 }
 
 impl Explanation {
+    /// The same for a reservation that grows where it is: another target is no way out.
+    #[must_use]
+    pub(crate) fn in_place(mut self) -> Self {
+        if let Self::Refused(refused) = &mut self {
+            refused.lifts.retain(|lift| lift.filter != Filter::Target);
+        }
+        self
+    }
+
     /// The part of it that a cluster may see.
     #[must_use]
     pub fn seen_by(&self, visibility: Visibility) -> Self {

@@ -1,14 +1,26 @@
-//! How many clusters each filter refused, and the smallest changes that would have been granted.
+//! The smallest changes that would have been granted, beside how many clusters each filter refused.
 //!
 //! Small is what changes the request least: the largest part of any amount that is missing counts,
 //! then the sum of the parts, then the name.
+//!
+//! A refusal is explained on the thread that plans, so not every cluster is looked at:
+//!
+//! - What stands against a cluster whoever asks, how it can be joined and when it was heard is in
+//!   its note in the index; to count the notes takes a few nanoseconds for each.
+//! - Those with room are few after a refusal: the index knows where they are, and each is looked at.
+//!   Who is neither among them nor refused by its note is too full.
+//! - Rules and labels must be looked up for each cluster. Where the policy has rules on the requester
+//!   or the request has constraints, those without room are looked at by name.
+//!
+//! At most [`super::LOOKS_MAX`] are looked at. So the counts are exact, unless there are more to look
+//! at than that: then they say "at least", and beside them stands how many were left out. The
+//! nearest clusters are found through the index with bounds; one that only a single reason stands
+//! against is searched among those that were looked at.
 
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 
 use super::{LIFTS_MAX, Lift, NEAREST_MAX, Nearest, Refused};
 use crate::decision::filter::{self, Filter, Known, Question};
-use crate::decision::score::share;
 use crate::resources::{Kind, Resources};
 
 /// Which lifts are told first: what the requester can do, what comes by itself, what operators and
@@ -27,111 +39,74 @@ const LIFTS: [Filter; 11] = [
     Filter::Lost,
 ];
 
-/// How much of the request must change: the largest part, then the sum of the parts.
-type Distance = (u64, u64);
+/// Clusters that are looked at in search of the nearest: rules or labels may stand against many.
+const TRIES_MAX: usize = 64;
 
 pub(super) fn explain(question: Question<'_>) -> Refused {
     let Question { books, requester, ask, policy, .. } = question;
     let excess = filter::allowance_excess(books, requester, ask, policy);
-    let mut tally = Tally::new(question, excess);
-    for known in everybody(question) {
-        tally.count(known);
+    let clusters = u64::try_from(books.index().len()).unwrap_or(u64::MAX);
+    let told = Refused { clusters, ..Refused::default() };
+    let mut tally = Tally { question, excess, told, lifts: BTreeMap::new() };
+    match &ask.target {
+        Some(target) => tally.count_all_but(target),
+        None => tally.count_all(),
     }
-    tally.count_missing_target();
+    // Where somebody fits, only the allowance is in the way, and it says itself what is enough.
+    if tally.told.fitting == 0 {
+        tally.find_nearest();
+    }
     tally.finish()
 }
 
-/// All known clusters by name: three lists in the same order, walked together.
-fn everybody(question: Question<'_>) -> impl Iterator<Item = Known<'_>> {
-    let books = question.books;
-    let mut entries = books.market().entries().peekable();
-    let mut standings = books.ledger().standings().peekable();
-    books.index().rows(None).filter_map(move |(cluster, row)| {
-        // The market and the index know the same clusters: the next one is the same name, shared,
-        // so the names need not be read to know it.
-        while entries.next_if(|(other, _)| *other != cluster && *other < cluster).is_some() {}
-        let (_, entry) = entries.next_if(|(other, _)| *other == cluster)?;
-        while standings.next_if(|(other, _)| *other < cluster).is_some() {}
-        let standing = standings.next_if(|(other, _)| *other == cluster);
-        Some(Known { cluster, entry, row, standing: standing.map(|(_, standing)| standing) })
-    })
-}
-
-struct Tally<'a> {
-    question: Question<'a>,
+/// What is known so far.
+pub(super) struct Tally<'a> {
+    pub(super) question: Question<'a>,
     excess: Option<Resources>,
-    clusters: u64,
-    fitting: u64,
-    refused: BTreeMap<Filter, u64>,
-    /// Sorted; those with the same distance in the order of their names.
-    nearest: Vec<(Distance, Nearest)>,
+    pub(super) told: Refused,
     lifts: BTreeMap<Filter, Lift>,
 }
 
 impl<'a> Tally<'a> {
-    fn new(question: Question<'a>, excess: Option<Resources>) -> Self {
-        let (refused, lifts) = (BTreeMap::new(), BTreeMap::new());
-        Self { question, excess, clusters: 0, fitting: 0, refused, nearest: Vec::new(), lifts }
-    }
-
-    fn count(&mut self, known: Known<'a>) {
-        self.clusters = self.clusters.saturating_add(1);
+    /// The first reason against a cluster; if it is the only one, lifting it may be proposed.
+    pub(super) fn look(&mut self, known: Known<'a>) -> Option<Filter> {
         let mut reasons = self.question.reasons(known);
-        let (first, second) = (reasons.next(), reasons.next());
-        match (first, second) {
-            (None, _) => self.fitting = self.fitting.saturating_add(1),
-            (Some(Filter::Fit), None) => self.come_near(known),
-            (Some(filter), None) => self.lift(filter, known),
-            (Some(_), Some(_)) => {}
+        let (first, second) = (reasons.next()?, reasons.next());
+        if second.is_none() && first != Filter::Fit {
+            self.lift(first, known);
         }
-        if let Some(filter) = first {
-            self.refuse(filter);
-        }
-    }
-
-    fn refuse(&mut self, filter: Filter) {
-        let count = self.refused.entry(filter).or_default();
-        *count = count.saturating_add(1);
-    }
-
-    /// A target that nobody knows is refused as well.
-    fn count_missing_target(&mut self) {
-        let Question { books, requester, ask, .. } = self.question;
-        if let Some(target) = &ask.target
-            && Known::of(books, target).is_none()
-        {
-            self.refuse(if target == requester { Filter::Itself } else { Filter::Unknown });
-        }
+        Some(first)
     }
 
     /// A cluster with room that one reason stands against; of several, the first by name.
     fn lift(&mut self, filter: Filter, known: Known<'a>) {
         let mut unmet = self.question.unmet(&known);
         let constraint = unmet.next();
+        let later = self.lifts.get(&filter).is_some_and(|lift| lift.cluster <= *known.cluster);
         // Two constraints would be two changes.
-        if self.lifts.contains_key(&filter) || unmet.next().is_some() {
+        if later || unmet.next().is_some() {
             return;
         }
         let (cluster, constraint) = (known.cluster.clone(), constraint.cloned());
         self.lifts.insert(filter, Lift { filter, cluster, constraint });
     }
 
-    /// A cluster that is only too full.
-    fn come_near(&mut self, known: Known<'a>) {
-        let asked = &self.question.ask.resources;
-        let distance = asked.iter().fold((0, 0_u64), |(most, sum): Distance, (kind, amount)| {
-            let missing = amount.saturating_sub(known.row.room.get(&kind));
-            let part = share(missing, amount);
-            (most.max(part), sum.saturating_add(part))
-        });
-        let full = self.nearest.len() >= NEAREST_MAX;
-        if full && self.nearest.last().is_some_and(|(last, _)| *last <= distance) {
-            return;
-        }
-        if let Some(nearest) = self.enough(known) {
-            let place = self.nearest.partition_point(|(other, _)| *other <= distance);
-            self.nearest.insert(place, (distance, nearest));
-            self.nearest.truncate(NEAREST_MAX);
+    /// The nearest of the clusters that are only too full.
+    fn find_nearest(&mut self) {
+        let Question { books, ask, .. } = self.question;
+        let mut tries = TRIES_MAX;
+        let mut near = |cluster| {
+            if let Some(known) = Known::of(books, cluster)
+                && self.question.reasons(known).eq([Filter::Fit])
+            {
+                self.told.nearest.extend(self.enough(known));
+            }
+            tries = tries.saturating_sub(1);
+            tries > 0 && self.told.nearest.len() < NEAREST_MAX
+        };
+        match &ask.target {
+            Some(target) => drop(near(target)),
+            None => books.index().each_near(&ask.resources, &mut near),
         }
     }
 
@@ -170,20 +145,11 @@ impl<'a> Tally<'a> {
     }
 
     fn finish(mut self) -> Refused {
-        // Where somebody fits, only the allowance is in the way, and it says itself what is enough.
-        let alone = self.excess.is_none();
-        let lifts = LIFTS.iter().filter_map(|filter| self.lifts.remove(filter));
-        let lifts = lifts.take(if alone { LIFTS_MAX } else { 0 }).collect();
-        let nearest = self.nearest.into_iter().map(|(_, nearest)| nearest);
-        let nearest = nearest.take(if self.fitting == 0 { NEAREST_MAX } else { 0 }).collect();
-        Refused {
-            clusters: self.clusters,
-            refused: self.refused,
-            fitting: self.fitting,
-            allowance: self.excess,
-            nearest,
-            lifts,
+        if self.excess.is_none() {
+            let lifts = LIFTS.iter().filter_map(|filter| self.lifts.remove(filter));
+            self.told.lifts = lifts.take(LIFTS_MAX).collect();
         }
+        Refused { allowance: self.excess, ..self.told }
     }
 }
 

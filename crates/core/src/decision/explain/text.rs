@@ -54,16 +54,14 @@ impl Display for Left {
 
 impl Display for Refused {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let counts = self.counts();
         match self.clusters {
-            0 => f.write_str("no cluster is known")?,
+            0 if counts.is_empty() => f.write_str("no cluster is known")?,
+            0 => f.write_str("no cluster is known: ")?,
             1 => f.write_str("of 1 cluster ")?,
             many => write!(f, "of {many} clusters ")?,
         }
-        let counts: Vec<_> = self.refused.iter().map(|(filter, n)| Count(*filter, *n)).collect();
         list(f, &counts, ", ")?;
-        if self.fitting > 0 {
-            write!(f, "{}{} with room", if counts.is_empty() { "" } else { ", " }, self.fitting)?;
-        }
         if let Some(excess) = &self.allowance {
             write!(f, "; {} more than your allowance", Amounts(excess))?;
         }
@@ -79,11 +77,30 @@ impl Display for Refused {
     }
 }
 
-struct Count(Filter, u64);
+impl Refused {
+    /// What was counted, in order.
+    fn counts(&self) -> Vec<Count> {
+        let not_all = self.uncounted > 0;
+        let filters = self.refused.iter().map(|(filter, number)| {
+            let at_least = not_all && filter.depends_on_request();
+            Count { at_least, number: *number, what: filter.as_str() }
+        });
+        let room = Count { at_least: not_all, number: self.fitting, what: "with room" };
+        let rest = Count { at_least: false, number: self.uncounted, what: "not looked at" };
+        filters.chain([room, rest].into_iter().filter(|count| count.number > 0)).collect()
+    }
+}
+
+struct Count {
+    at_least: bool,
+    number: u64,
+    what: &'static str,
+}
 
 impl Display for Count {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.1, self.0)
+        let Self { at_least, number, what } = self;
+        write!(f, "{}{number} {what}", if *at_least { "at least " } else { "" })
     }
 }
 

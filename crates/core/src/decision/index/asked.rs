@@ -24,22 +24,62 @@ pub(super) fn names(resources: &Resources) -> u64 {
     })
 }
 
+/// A size, and what the request takes of it: most neighbours have the same, and a division is the
+/// most expensive step of the search.
+struct Taken {
+    size: Cell<[u64; 4]>,
+    shares: Cell<[u64; 4]>,
+}
+
+impl Taken {
+    /// Of those that have nothing, all of what is asked for would be taken.
+    fn of_nothing(mask: &[u64; 4]) -> Self {
+        Self { size: Cell::new([0; 4]), shares: Cell::new(mask.map(|mask| mask & WHOLE)) }
+    }
+
+    /// The shares that `amounts` take of a provider of this size.
+    #[inline]
+    fn of(&self, amounts: &[u64; 4], size: &[u64; 4]) -> [u64; 4] {
+        if self.size.get() != *size {
+            self.divide(amounts, size);
+        }
+        self.shares.get()
+    }
+
+    #[cold]
+    fn divide(&self, amounts: &[u64; 4], size: &[u64; 4]) {
+        let (known, mut shares) = (self.size.replace(*size), self.shares.get());
+        let pairs = amounts.iter().zip(known.iter().zip(size));
+        for (to, (amount, (known, size))) in shares.iter_mut().zip(pairs) {
+            if known != size {
+                *to = share(*amount, (*size).max(1));
+            }
+        }
+        self.shares.set(shares);
+    }
+}
+
 /// A request as the search sees it.
 pub(crate) struct Asked<'a> {
     pub(crate) resources: &'a Resources,
     pub(super) amounts: [u64; 4],
+    /// All bits of those that are asked for.
+    mask: [u64; 4],
     names: u64,
     extended: u64,
-    /// The last size that was asked about, and what the request takes of it: most neighbours have
-    /// the same size, and a division is the most expensive step of the search.
-    taken: Cell<Option<([u64; 4], u64)>>,
+    /// What it takes of the largest and of the smallest size that was last asked about.
+    of_largest: Taken,
+    of_smallest: Taken,
 }
 
 impl<'a> Asked<'a> {
     pub(super) fn new(resources: &'a Resources) -> Self {
         let amounts = columns(resources);
         let extended = u64::try_from(resources.extended_iter().count()).unwrap_or(u64::MAX);
-        Self { resources, amounts, names: names(resources), extended, taken: Cell::new(None) }
+        let (names, mask) =
+            (names(resources), amounts.map(|amount| u64::from(amount == 0).wrapping_sub(1)));
+        let (of_largest, of_smallest) = (Taken::of_nothing(&mask), Taken::of_nothing(&mask));
+        Self { resources, amounts, mask, names, extended, of_largest, of_smallest }
     }
 
     /// Can any provider under `summary` have room?
@@ -50,8 +90,13 @@ impl<'a> Asked<'a> {
             && memory <= memory_room
             && gpu <= gpu_room
             && storage <= storage_room
-            && self.names & !summary.names == 0
+            && self.names & !summary.bounds.names == 0
             && !summary.is_empty()
+    }
+
+    /// The same, with a look at what is free of cpu and memory together.
+    pub(super) fn may_be_met(&self, summary: &Summary) -> bool {
+        self.may_fit(summary) && self.most_left(summary).is_some()
     }
 
     pub(super) fn asks_cpu_and_memory(&self) -> bool {
@@ -59,51 +104,36 @@ impl<'a> Asked<'a> {
         cpu > 0 && memory > 0
     }
 
-    /// The share that the request takes of a provider of this size, summed over the four columns.
-    fn taken_of(&self, size: [u64; 4]) -> u64 {
-        if let Some((known, sum)) = self.taken.get()
-            && known == size
-        {
-            return sum;
-        }
-        // Of a provider that has none of it, the request would take all.
-        let sum = self
-            .amounts
-            .iter()
-            .zip(size)
-            .fold(0_u64, |sum, (amount, size)| sum.saturating_add(share(*amount, size.max(1))));
-        self.taken.set(Some((size, sum)));
-        sum
-    }
-
     /// The sum of those of the free shares that the request asks for.
-    fn free_of(&self, free: [u64; 4]) -> u64 {
-        let asked = self.amounts.iter().zip(free).filter(|(amount, _)| **amount > 0);
-        asked.fold(0_u64, |sum, (_, free)| sum.saturating_add(free))
+    fn free_of(&self, free: &[u64; 4]) -> u64 {
+        let asked = free.iter().zip(&self.mask).map(|(free, mask)| free & mask);
+        asked.fold(0, u64::wrapping_add)
     }
 
     /// The headroom of no provider under `summary` is above this; none, if the request takes more
     /// than is free of cpu and memory together, wherever each of them may be.
     pub(crate) fn most_left(&self, summary: &Summary) -> Option<u64> {
-        let [cpu, memory, gpu, storage] = summary.free;
+        let [_, _, gpu, storage] = summary.free;
         let free = if self.asks_cpu_and_memory() {
-            summary.pair.saturating_add(self.free_of([0, 0, gpu, storage]))
+            summary.pair.wrapping_add(self.free_of(&[0, 0, gpu, storage]))
         } else {
-            self.free_of([cpu, memory, gpu, storage])
+            self.free_of(&summary.free)
         };
-        let left = free.checked_sub(self.taken_of(summary.largest))?;
+        let taken = self.of_largest.of(&self.amounts, &summary.bounds.largest);
+        let left = free.checked_sub(sum(&taken))?;
         // Extended resources are not summarised: all of each may be free.
         Some(left.saturating_add(self.extended.saturating_mul(WHOLE)))
     }
 
     /// The headroom of no provider with room under `summary` is below this.
     pub(crate) fn least_left(&self, summary: &Summary) -> u64 {
-        if !self.asks_cpu_and_memory() {
-            return 0;
-        }
-        let ([cpu, memory, ..], [cpu_size, memory_size, ..]) = (self.amounts, summary.smallest);
-        let taken = share(cpu, cpu_size.max(1)).saturating_add(share(memory, memory_size.max(1)));
-        summary.pair_least.saturating_sub(taken)
+        let taken = self.of_smallest.of(&self.amounts, &summary.bounds.smallest);
+        let left = summary.least.iter().zip(&taken).zip(&self.mask);
+        let left = left.map(|((least, taken), mask)| least.saturating_sub(*taken) & mask);
+        let each = left.fold(0, u64::wrapping_add);
+        let [cpu, memory, ..] = taken;
+        let pair = summary.pair_least.saturating_sub(cpu.wrapping_add(memory));
+        if self.asks_cpu_and_memory() { each.max(pair) } else { each }
     }
 
     /// The headroom of a provider that fits, whose free shares are known: the same figure as
@@ -112,16 +142,21 @@ impl<'a> Asked<'a> {
         if self.extended > 0 {
             return score::headroom(self.resources, row);
         }
-        self.left_of(free, columns(&row.allocatable))
+        self.left_of(&free, &columns(&row.allocatable))
     }
 
     /// The same for a provider of this size, without extended resources.
-    pub(super) fn left_of(&self, free: [u64; 4], size: [u64; 4]) -> u64 {
-        self.free_of(free).saturating_sub(self.taken_of(size))
+    pub(super) fn left_of(&self, free: &[u64; 4], size: &[u64; 4]) -> u64 {
+        self.free_of(free).saturating_sub(sum(&self.of_largest.of(&self.amounts, size)))
     }
 
     /// Must the row itself be looked at to know whether it fits?
     pub(super) fn needs_row(&self) -> bool {
         self.extended > 0
     }
+}
+
+/// None of them is above [`WHOLE`], so the sum is far from 2⁶⁴.
+fn sum(shares: &[u64; 4]) -> u64 {
+    shares.iter().copied().fold(0, u64::wrapping_add)
 }

@@ -1,10 +1,15 @@
 //! Finds the best provider without looking at all of them.
 //!
-//! Providers of like size and load stand together in leaves of up to sixteen, under a tree of
-//! summaries that say what the best below can be at most: the most room, the greatest share free,
-//! the lowest price, the first name. `search` opens the most promising part until a provider
-//! itself is on top. An update rewrites one leaf and its few ancestors, or two where the load has
-//! changed so much that the provider stands elsewhere now.
+//! Like providers stand together in leaves of up to sixteen, under a tree of summaries that say what
+//! the best below can be at most: the most room, the greatest and the least share free, the lowest
+//! price, the first name. `search` opens the most promising part until a provider itself is on top.
+//!
+//! There are two such trees over the same slots. In the one by load, like means of one size and
+//! about as full: a node has one size almost everywhere, and what is left there after a request is
+//! known to a few hundredths, which serves headroom and bin packing. In the one by price, like means
+//! about as dear: the cheapest stand in one place, however full they are. An update rewrites one leaf
+//! of each and its few ancestors, or two where the load has changed so much that the provider
+//! stands elsewhere now.
 //!
 //! It is an arrangement of [`Row`]s and nothing more: [`Index::best`] answers exactly as
 //! [`Index::scan`] does, which looks at every row, whatever the order of updates was. Who may be
@@ -12,10 +17,13 @@
 //! about a provider only when it would win.
 
 mod asked;
+mod explore;
 mod leaf;
 mod names;
+mod order;
 mod search;
 mod shape;
+mod slab;
 mod summary;
 mod tree;
 
@@ -24,15 +32,21 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::Bound;
 
-use super::{Strategy, score};
+use super::Strategy;
+use super::filter::{Backends, Filter};
+use super::score::{self, Binpack, Cheapest, Headroom, Ranking, Tag};
 use crate::advertisement::Cost;
 use crate::id::ClusterId;
 use crate::resources::Resources;
-use leaf::Slot;
+use crate::time::Time;
+use leaf::Figures;
+use search::Search;
+use slab::Slab;
 use tree::Tree;
 
 pub(crate) use asked::Asked;
-pub(crate) use summary::Summary;
+pub(crate) use order::By;
+pub(crate) use summary::{Bounds, Summary};
 
 /// What the index knows of one provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,23 +57,78 @@ pub struct Row {
     pub allocatable: Resources,
     /// What lending costs.
     pub cost: Option<Cost>,
-    /// Nothing but time and the requester forbids to lend.
-    pub open: bool,
+    /// What is known of it beside its room.
+    pub note: Note,
 }
 
-/// Where a provider stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    leaf: u32,
+impl Row {
+    /// Does nothing but time and the requester forbid to lend?
+    pub fn is_open(&self) -> bool {
+        self.note.closed.is_none()
+    }
+}
+
+/// What is known of a provider beside its room, in so few bytes that all of them can be counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// The first reason that stands against it whoever asks, if any does.
+    pub closed: Option<Filter>,
+    /// How it can be joined.
+    pub backends: Backends,
+    /// When it was last heard.
+    pub received_at: Time,
+}
+
+/// One provider, and where it stands.
+#[derive(Clone, Debug)]
+struct Slot {
+    cluster: ClusterId,
+    row: Row,
+    /// What it costs, as it is compared.
+    tag: Tag,
     /// A number that orders as the names do.
     rank: u64,
+    /// Its leaf in the tree by load, and in the one by price.
+    leaves: (u32, u32),
+}
+
+impl Slot {
+    fn leaf(&self, by: By) -> u32 {
+        match by {
+            By::Load => self.leaves.0,
+            By::Price => self.leaves.1,
+        }
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds::of(&self.row, self.tag)
+    }
+
+    fn move_to(&mut self, by: By, leaf: u32) {
+        match by {
+            By::Load => self.leaves.0 = leaf,
+            By::Price => self.leaves.1 = leaf,
+        }
+    }
 }
 
 /// The providers, arranged so that the best one is found quickly.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Index {
-    places: BTreeMap<ClusterId, Place>,
-    tree: Tree,
+    numbers: BTreeMap<ClusterId, u32>,
+    slots: Slab<Slot>,
+    /// The notes of the slots, by themselves: they are counted without touching anything else.
+    notes: Vec<Option<Note>>,
+    by_load: Tree,
+    by_price: Tree,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        let (by_load, by_price) = (Tree::new(By::Load), Tree::new(By::Price));
+        let (slots, notes) = (Slab::default(), Vec::new());
+        Self { numbers: BTreeMap::new(), slots, notes, by_load, by_price }
+    }
 }
 
 /// Changing.
@@ -70,40 +139,60 @@ impl Index {
             // Shares beyond the whole would win every comparison and mean nothing.
             row.room = row.room.min(&row.allocatable);
         }
-        let rank = if let Some(place) = self.places.get(cluster).copied() {
-            match self.tree.replace(place.leaf, place.rank, row) {
-                None => return,
-                // Of another size or load now, it stands elsewhere.
-                Some(back) => row = back,
-            }
-            self.take_out(place);
-            place.rank
-        } else {
-            let rank = self.rank_of(cluster);
-            self.places.insert(cluster.clone(), Place { leaf: 0, rank });
-            rank
-        };
-        let slot = Slot { cluster: cluster.clone(), row };
-        self.tree.insert(rank, slot, &mut move_in(&mut self.places));
+        match self.numbers.get(cluster).copied() {
+            Some(number) => self.replace(number, row),
+            None => self.insert(cluster, row),
+        }
+    }
+
+    fn insert(&mut self, cluster: &ClusterId, row: Row) {
+        let (figures, tag, rank) =
+            (Figures::of(&row), Tag::of(row.cost.as_ref()), self.rank_of(cluster));
+        let note = row.note;
+        let number =
+            self.slots.add(Slot { cluster: cluster.clone(), row, tag, rank, leaves: (0, 0) });
+        self.numbers.insert(cluster.clone(), number);
+        self.take_note(number, Some(note));
+        for tree in [&mut self.by_load, &mut self.by_price] {
+            tree.insert(&mut self.slots, number, &figures);
+        }
+    }
+
+    fn replace(&mut self, number: u32, row: Row) {
+        let Some(slot) = self.slots.get_mut(number) else { return };
+        let old = self.by_load.figures(number, slot).unwrap_or_default();
+        let before = (self.by_load.order(slot, &old), self.by_price.order(slot, &old));
+        let (figures, bounds) = (Figures::of(&row), slot.bounds());
+        if row.cost != slot.row.cost {
+            slot.tag = Tag::of(row.cost.as_ref());
+        }
+        let noted = core::mem::replace(&mut slot.row, row).note;
+        let note = slot.row.note;
+        let stirred = slot.bounds() != bounds || figures.lends != old.lends;
+        self.by_load.update(&mut self.slots, number, (before.0, stirred), &figures);
+        self.by_price.update(&mut self.slots, number, (before.1, stirred), &figures);
+        if note != noted {
+            self.take_note(number, Some(note));
+        }
     }
 
     /// Removes a provider.
     pub fn remove(&mut self, cluster: &ClusterId) {
-        if let Some(place) = self.places.remove(cluster) {
-            self.take_out(place);
+        let Some(number) = self.numbers.remove(cluster) else { return };
+        for tree in [&mut self.by_load, &mut self.by_price] {
+            tree.remove(&mut self.slots, number);
         }
+        self.slots.take(number);
+        self.take_note(number, None);
     }
 
-    fn take_out(&mut self, place: Place) {
-        self.tree.remove(place.leaf, place.rank, &mut move_in(&mut self.places));
-    }
-}
-
-/// Notes where providers come to stand.
-fn move_in(places: &mut BTreeMap<ClusterId, Place>) -> impl FnMut(&ClusterId, u32) {
-    |cluster, leaf| {
-        if let Some(place) = places.get_mut(cluster) {
-            place.leaf = leaf;
+    fn take_note(&mut self, number: u32, note: Option<Note>) {
+        let Ok(at) = usize::try_from(number) else { return };
+        if at >= self.notes.len() {
+            self.notes.resize(at.saturating_add(1), None);
+        }
+        if let Some(place) = self.notes.get_mut(at) {
+            *place = note;
         }
     }
 }
@@ -112,29 +201,32 @@ fn move_in(places: &mut BTreeMap<ClusterId, Place>) -> impl FnMut(&ClusterId, u3
 impl Index {
     /// What is known of one provider.
     pub fn row(&self, cluster: &ClusterId) -> Option<&Row> {
-        self.row_at(self.places.get(cluster)?)
+        self.slots.get(*self.numbers.get(cluster)?).map(|slot| &slot.row)
     }
 
     /// How many providers there are.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.numbers.len()
     }
 
     /// Is there none?
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.numbers.is_empty()
     }
 
     /// The providers after `after`, by name.
     pub fn rows(&self, after: Option<&ClusterId>) -> impl Iterator<Item = (&ClusterId, &Row)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let range: btree_map::Range<'_, _, _> =
-            self.places.range::<ClusterId, _>((from, Bound::Unbounded));
-        range.filter_map(|(cluster, place)| Some((cluster, self.row_at(place)?)))
+            self.numbers.range::<ClusterId, _>((from, Bound::Unbounded));
+        range.filter_map(|(cluster, number)| Some((cluster, &self.slots.get(*number)?.row)))
     }
 
-    fn row_at(&self, place: &Place) -> Option<&Row> {
-        Some(&self.tree.slot(place.leaf, place.rank)?.row)
+    fn tree(&self, by: By) -> &Tree {
+        match by {
+            By::Load => &self.by_load,
+            By::Price => &self.by_price,
+        }
     }
 
     /// The best open provider with room for `resources` that `accept` lets pass; ties go to the
@@ -160,7 +252,11 @@ impl Index {
             // Nobody asks for nothing; and if, closed and full rows cannot be told from others.
             return self.scan(resources, strategy, accept).into_iter().collect();
         }
-        search::Search::new(self, resources, strategy, &mut accept).run(count)
+        match strategy {
+            Strategy::Headroom => Search::<Headroom>::new(self, resources, &mut accept).run(count),
+            Strategy::Binpack => Search::<Binpack>::new(self, resources, &mut accept).run(count),
+            Strategy::Cost => Search::<Cheapest>::new(self, resources, &mut accept).run(count),
+        }
     }
 
     /// The answer of [`Index::best`], found by looking at every row: what it is measured by, in
@@ -169,28 +265,30 @@ impl Index {
         &self,
         resources: &Resources,
         strategy: Strategy,
+        accept: impl FnMut(&ClusterId) -> bool,
+    ) -> Option<ClusterId> {
+        match strategy {
+            Strategy::Headroom => self.scan_by::<Headroom>(resources, accept),
+            Strategy::Binpack => self.scan_by::<Binpack>(resources, accept),
+            Strategy::Cost => self.scan_by::<Cheapest>(resources, accept),
+        }
+    }
+
+    fn scan_by<R: Ranking>(
+        &self,
+        resources: &Resources,
         mut accept: impl FnMut(&ClusterId) -> bool,
     ) -> Option<ClusterId> {
         let mut best = None;
-        for slot in self.tree.slots() {
-            if slot.row.open && resources.fits_in(&slot.row.room) {
-                let score = score::score(strategy, resources, &slot.row);
-                let this = Some((score, Reverse(&slot.cluster)));
-                if this > best && accept(&slot.cluster) {
+        for Slot { cluster, row, tag, .. } in self.slots.iter() {
+            if row.is_open() && resources.fits_in(&row.room) {
+                let score = R::score(score::headroom(resources, row), resources, || *tag);
+                let this = Some((score, Reverse(cluster)));
+                if this > best && accept(cluster) {
                     best = this;
                 }
             }
         }
         best.map(|(_, Reverse(cluster))| cluster.clone())
     }
-}
-
-/// Element `number` of a list that is counted in 32 bits.
-fn at<T>(list: &[T], number: u32) -> Option<&T> {
-    list.get(usize::try_from(number).ok()?)
-}
-
-/// The same, to be changed.
-fn at_mut<T>(list: &mut [T], number: u32) -> Option<&mut T> {
-    list.get_mut(usize::try_from(number).ok()?)
 }

@@ -3,7 +3,7 @@
 //! A new name gets a number between its neighbours'. Where none is left between them, all are
 //! numbered anew at even distances; with 2⁶⁴ numbers for at most millions of names that is rare.
 
-use super::{Index, Place};
+use super::Index;
 use crate::id::ClusterId;
 
 /// How far apart names are put at first: fleets are often numbered upwards, and each new name then
@@ -20,9 +20,9 @@ impl Index {
     }
 
     fn rank_between(&self, cluster: &ClusterId) -> Option<u64> {
-        let rank = |(_, place): (&ClusterId, &Place)| place.rank;
-        let below = self.places.range::<ClusterId, _>(..cluster).next_back().map(rank);
-        let above = self.places.range::<ClusterId, _>(cluster..).next().map(rank);
+        let rank = |(_, number): (&ClusterId, &u32)| Some(self.slots.get(*number)?.rank);
+        let below = self.numbers.range::<ClusterId, _>(..cluster).next_back().and_then(rank);
+        let above = self.numbers.range::<ClusterId, _>(cluster..).next().and_then(rank);
         match (below, above) {
             (None, None) => Some(u64::MAX / 2),
             (None, Some(above)) => above.checked_sub(STEP),
@@ -35,14 +35,17 @@ impl Index {
     }
 
     fn rank_anew(&mut self) {
-        let count = u64::try_from(self.places.len()).unwrap_or(u64::MAX);
+        let count = u64::try_from(self.numbers.len()).unwrap_or(u64::MAX);
         let distance = u64::MAX.checked_div(count.saturating_add(2)).unwrap_or(1);
         let mut rank = 0_u64;
-        for place in self.places.values_mut() {
+        for number in self.numbers.values() {
             rank = rank.saturating_add(distance);
-            let old = core::mem::replace(&mut place.rank, rank);
-            self.tree.rename(place.leaf, old, rank);
+            if let Some(slot) = self.slots.get_mut(*number) {
+                slot.rank = rank;
+            }
         }
-        self.tree.summarise_all();
+        for tree in [&mut self.by_load, &mut self.by_price] {
+            tree.rank_anew(&self.slots);
+        }
     }
 }

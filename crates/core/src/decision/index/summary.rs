@@ -2,6 +2,8 @@
 
 use core::cmp::Ordering;
 
+use super::Row;
+use super::asked::{columns, names};
 use crate::decision::score::{ROUNDED_BITS, Tag};
 
 /// The best that providers under one node can be: no request finds more among them.
@@ -21,6 +23,16 @@ pub(crate) struct Summary {
     pub(super) first: u64,
     /// The least sum of the free shares of cpu and memory.
     pub(super) pair_least: u64,
+    /// The least share free of each.
+    pub(super) least: [u64; 4],
+    /// What does not change with the load.
+    pub(crate) bounds: Bounds,
+}
+
+/// The limits of what seldom changes. They may be wider than what is there: a provider that left a
+/// leaf may leave its mark behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
     /// The largest size: there a request takes the smallest share.
     pub(super) largest: [u64; 4],
     /// The smallest size.
@@ -29,6 +41,30 @@ pub(crate) struct Summary {
     pub(super) names: u64,
     /// The lowest prices.
     pub(crate) tag: Tag,
+}
+
+impl Bounds {
+    /// Of nobody.
+    pub(super) const EMPTY: Self =
+        Self { largest: [0; 4], smallest: [u64::MAX; 4], names: 0, tag: Tag::NONE };
+
+    pub(super) fn of(row: &Row, tag: Tag) -> Self {
+        let size = columns(&row.allocatable);
+        Self { largest: size, smallest: size, names: names(&row.room), tag }
+    }
+
+    /// Takes others in.
+    pub(super) fn add(&mut self, other: &Self) {
+        raise(&mut self.largest, &other.largest);
+        lower(&mut self.smallest, &other.smallest);
+        self.names |= other.names;
+        self.tag = self.tag.min(other.tag);
+    }
+
+    /// Has one as much of everything as another?
+    pub(super) fn is_of_one_size(&self) -> bool {
+        self.largest == self.smallest
+    }
 }
 
 impl Summary {
@@ -41,10 +77,8 @@ impl Summary {
         pair_next: u64::MAX,
         first: u64::MAX,
         pair_least: u64::MAX,
-        largest: [0; 4],
-        smallest: [u64::MAX; 4],
-        names: 0,
-        tag: Tag::NONE,
+        least: [u64::MAX; 4],
+        bounds: Bounds::EMPTY,
     };
 
     /// Takes others in.
@@ -52,15 +86,11 @@ impl Summary {
         self.add_first(other);
         raise(&mut self.room, &other.room);
         raise(&mut self.free, &other.free);
-        raise(&mut self.largest, &other.largest);
-        for (mine, other) in self.smallest.iter_mut().zip(other.smallest) {
-            *mine = other.min(*mine);
-        }
+        lower(&mut self.least, &other.least);
         self.pair = self.pair.max(other.pair);
         self.first = self.first.min(other.first);
         self.pair_least = self.pair_least.min(other.pair_least);
-        self.names |= other.names;
-        self.tag = self.tag.min(other.tag);
+        self.bounds.add(&other.bounds);
     }
 
     fn add_first(&mut self, other: &Self) {
@@ -86,15 +116,16 @@ impl Summary {
     pub(super) fn is_empty(&self) -> bool {
         self.first == u64::MAX
     }
-
-    /// Has one as much of everything as another?
-    pub(super) fn is_of_one_size(&self) -> bool {
-        self.largest == self.smallest
-    }
 }
 
 fn raise(mine: &mut [u64; 4], other: &[u64; 4]) {
     for (mine, other) in mine.iter_mut().zip(other) {
         *mine = (*mine).max(*other);
+    }
+}
+
+fn lower(mine: &mut [u64; 4], other: &[u64; 4]) {
+    for (mine, other) in mine.iter_mut().zip(other) {
+        *mine = (*mine).min(*other);
     }
 }

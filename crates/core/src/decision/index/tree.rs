@@ -1,19 +1,17 @@
-//! Leaves in the order of size and load, under nodes that summarise them.
+//! Leaves of like providers, under nodes that summarise them.
 //!
-//! A B-tree in which nobody searches by key: [`super::Index`] knows the leaf of every provider. The
-//! order serves only to keep like providers together, so it may be kept loosely: a node goes when
-//! it is empty, and a leaf that is nearly so is given up and its few rows find new places. The
-//! places of the vacant ones are used again.
+//! A B-tree in which nobody searches by key: every [`Slot`] knows its leaf. The order serves only to
+//! keep like providers together, so it may be kept loosely: a node goes when it is empty, and a leaf
+//! that is nearly so is given up and its few rows find new places.
 
 use alloc::vec::Vec;
 
-use super::leaf::{FAN, Leaf, Order, Slot};
+use super::Slot;
+use super::leaf::{FAN, Figures, Leaf};
+use super::order::{By, Order};
+use super::slab::Slab;
 use super::summary::Summary;
-use super::{Row, at, at_mut};
-use crate::id::ClusterId;
 
-/// No node: above the root.
-pub(super) const NONE: u32 = u32::MAX;
 /// A leaf with fewer rows is given up.
 const FEW: usize = FAN / 4;
 
@@ -35,33 +33,17 @@ pub(super) struct Node {
 }
 
 /// All providers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
-    pub(super) leaves: Vec<Leaf>,
-    pub(super) nodes: Vec<Node>,
-    pub(super) vacant_leaves: Vec<u32>,
-    pub(super) vacant_nodes: Vec<u32>,
+    pub(super) by: By,
+    pub(super) leaves: Slab<Leaf>,
+    pub(super) nodes: Slab<Node>,
     pub(super) root: Option<u32>,
 }
 
-/// Reading.
 impl Tree {
-    pub(super) fn node(&self, number: u32) -> Option<&Node> {
-        at(&self.nodes, number)
-    }
-
-    pub(super) fn leaf(&self, number: u32) -> Option<&Leaf> {
-        at(&self.leaves, number)
-    }
-
-    /// The slot of the provider with this number in that leaf.
-    pub(super) fn slot(&self, leaf: u32, rank: u64) -> Option<&Slot> {
-        let leaf = self.leaf(leaf)?;
-        leaf.slots().get(leaf.position(rank)?)
-    }
-
-    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
-        self.leaves.iter().flat_map(Leaf::slots)
+    pub(super) fn new(by: By) -> Self {
+        Self { by, leaves: Slab::default(), nodes: Slab::default(), root: None }
     }
 
     /// All leaves with what is known of them above.
@@ -69,85 +51,93 @@ impl Tree {
         let lowest = self.nodes.iter().filter(|node| node.above_leaves);
         lowest
             .flat_map(|node| &node.children)
-            .filter_map(|child| Some((&child.summary, self.leaf(child.number)?)))
-    }
-}
-
-/// Changing rows. `moved` learns of every provider that comes to stand in another leaf.
-impl Tree {
-    /// Replaces a row where it stands; gives it back if it must stand elsewhere.
-    pub(super) fn replace(&mut self, number: u32, rank: u64, row: Row) -> Option<Row> {
-        let leaf = at_mut(&mut self.leaves, number);
-        let found = leaf.and_then(|leaf| leaf.position(rank).map(|place| (leaf, place)));
-        let Some((leaf, place)) = found else { return Some(row) };
-        let old = leaf.order(place);
-        if old != Some(Order::of(&row)) {
-            return Some(row);
-        }
-        leaf.replace(place, row);
-        self.summarise(number);
-        None
+            .filter_map(|child| Some((&child.summary, self.leaves.get(child.number)?)))
     }
 
-    /// Adds a provider where its size and load belong.
-    pub(super) fn insert(
+    /// The figures of a provider, as they stand in its leaf.
+    pub(super) fn figures(&self, number: u32, slot: &Slot) -> Option<Figures> {
+        let leaf = self.leaves.get(slot.leaf(self.by))?;
+        Some(leaf.figures(leaf.position(number)?))
+    }
+
+    pub(super) fn order(&self, slot: &Slot, figures: &Figures) -> Order {
+        Order::new(self.by, &slot.row, slot.tag, figures)
+    }
+
+    /// Takes over what is known of a provider now, which stood at `before`. Are its `bounds` others
+    /// than they were?
+    pub(super) fn update(
         &mut self,
-        rank: u64,
-        slot: Slot,
-        moved: &mut impl FnMut(&ClusterId, u32),
+        slots: &mut Slab<Slot>,
+        number: u32,
+        (before, stirred): (Order, bool),
+        figures: &Figures,
     ) {
-        let order = Order::of(&slot.row);
-        let mut number = self.leaf_for(order);
-        if self.leaf(number).is_some_and(|leaf| leaf.slots().len() >= FAN) {
-            number = self.split_leaf(number, order, moved);
+        let Some(slot) = slots.get(number) else { return };
+        if self.order(slot, figures) != before {
+            self.remove(slots, number);
+            return self.insert(slots, number, figures);
         }
-        moved(&slot.cluster, number);
-        if let Some(leaf) = at_mut(&mut self.leaves, number) {
-            leaf.push(rank, slot);
+        let home = slot.leaf(self.by);
+        if let Some(leaf) = self.leaves.get_mut(home)
+            && let Some(at) = leaf.position(number)
+        {
+            leaf.write(at, number, slot.rank, figures);
+            if stirred {
+                leaf.gather(slots);
+            }
         }
-        self.summarise(number);
+        self.summarise(home);
+    }
+
+    /// Adds a provider where it belongs.
+    pub(super) fn insert(&mut self, slots: &mut Slab<Slot>, number: u32, figures: &Figures) {
+        let Some(slot) = slots.get(number) else { return };
+        let order = self.order(slot, figures);
+        let mut home = self.leaf_for(order);
+        if self.leaves.get(home).is_some_and(|leaf| leaf.len() >= FAN) {
+            home = self.split_leaf(slots, home, order);
+        }
+        if let (Some(slot), Some(leaf)) = (slots.get_mut(number), self.leaves.get_mut(home)) {
+            slot.move_to(self.by, home);
+            leaf.push(number, slot, figures);
+        }
+        self.summarise(home);
     }
 
     /// Takes a provider out.
-    pub(super) fn remove(
-        &mut self,
-        number: u32,
-        rank: u64,
-        moved: &mut impl FnMut(&ClusterId, u32),
-    ) {
-        let Some(leaf) = at_mut(&mut self.leaves, number) else { return };
-        if let Some(place) = leaf.position(rank) {
-            leaf.remove(place);
+    pub(super) fn remove(&mut self, slots: &mut Slab<Slot>, number: u32) {
+        let Some(home) = slots.get(number).map(|slot| slot.leaf(self.by)) else { return };
+        let Some(leaf) = self.leaves.get_mut(home) else { return };
+        if let Some(at) = leaf.position(number) {
+            leaf.remove(at);
         }
-        if leaf.slots().len() >= FEW {
-            return self.summarise(number);
+        if !leaf.is_of_one_size() {
+            leaf.gather(slots);
         }
-        let (parent, few) = (leaf.parent, leaf.take());
-        self.vacant_leaves.push(number);
-        self.drop_child(parent, number);
-        for (rank, slot) in few {
-            self.insert(rank, slot, moved);
+        if leaf.len() >= FEW {
+            return self.summarise(home);
         }
-    }
-
-    /// Gives a provider another number, without what follows from that.
-    pub(super) fn rename(&mut self, number: u32, old: u64, rank: u64) {
-        let Some(leaf) = at_mut(&mut self.leaves, number) else { return };
-        if let Some(place) = leaf.position(old) {
-            leaf.rename(place, rank);
+        let (parent, few) = (leaf.parent, leaf.content());
+        self.leaves.take(home);
+        self.drop_child(parent, home);
+        for (number, figures) in few {
+            self.insert(slots, number, &figures);
         }
     }
 
-    /// Makes the summaries of these leaves anew.
-    pub(super) fn summarise_all(&mut self) {
-        let all: Vec<u32> = self
-            .nodes
-            .iter()
-            .filter(|node| node.above_leaves)
-            .flat_map(|node| node.children.iter().map(|child| child.number))
-            .collect();
-        for leaf in all {
-            self.summarise(leaf);
+    /// Takes over the numbers of all names, which have changed.
+    pub(super) fn rank_anew(&mut self, slots: &Slab<Slot>) {
+        let lowest = self.nodes.iter().filter(|node| node.above_leaves);
+        let all: Vec<u32> =
+            lowest.flat_map(|node| node.children.iter().map(|child| child.number)).collect();
+        for home in all {
+            let Some(leaf) = self.leaves.get_mut(home) else { continue };
+            for (at, (number, figures)) in leaf.content().into_iter().enumerate() {
+                let rank = slots.get(number).map_or(u64::MAX, |slot| slot.rank);
+                leaf.write(at, number, rank, &figures);
+            }
+            self.summarise(home);
         }
     }
 }

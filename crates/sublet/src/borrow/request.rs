@@ -1,0 +1,139 @@
+//! `sublet request`: asks for capacity, and stays until it is known what came of it.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Result;
+use sublet_core::id::{Key, ReservationId};
+use sublet_core::time::Span;
+use sublet_wire::client::{Client, Error};
+use sublet_wire::v1::{Decision, Reservation, ReservationRequest};
+
+use super::Ask;
+use crate::clock;
+use crate::connect::{Answered, Connection, failed};
+use crate::exit::{Exit, Stop};
+use crate::output::{self, Format, Output};
+use crate::progress::Progress;
+
+/// How often a request that waits is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// What for, and how.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ask: Ask,
+    /// How long it may wait for something to fit, such as 10m; stays until it is decided.
+    #[arg(long, value_name = "SPAN")]
+    wait: Option<Span>,
+    /// With --wait: do not stay.
+    #[arg(long, requires = "wait")]
+    detach: bool,
+    /// A name for this request: a repeat under it brings the same reservation.
+    #[arg(long)]
+    key: Option<Key>,
+    /// Say what would happen, and reserve nothing.
+    #[arg(long, conflicts_with_all = ["wait", "key"])]
+    dry_run: bool,
+    /// Say why it was granted there.
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Asks.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let request = ReservationRequest {
+        wait: args.wait.map(|span| span.to_string()),
+        explain: args.explain,
+        ..args.ask.request()?
+    };
+    args.connection.run(|client| async move {
+        if args.dry_run {
+            let decision = client.dry_run(&request).await.map_err(refused)?;
+            return show_decision(&decision, args.output.format);
+        }
+        let asked = match &args.key {
+            Some(key) => client.reserve_under(&request, key).await,
+            None => client.reserve(&request, None).await,
+        };
+        let reservation = asked.map_err(refused)?;
+        if args.detach {
+            return show(&reservation, args);
+        }
+        settle(&client, reservation, args).await
+    })
+}
+
+/// Stays with a request that waits until it is decided.
+async fn settle(client: &Client, first: Reservation, args: &Args) -> Result<()> {
+    let id: ReservationId = first.id.parse()?;
+    let mut reservation = first;
+    let progress = (reservation.status.phase == "Pending")
+        .then(|| Progress::start(format!("{id} waits; interrupt to leave it waiting")));
+    while reservation.status.phase == "Pending" {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        reservation = client.reservation(id).await.answered()?;
+    }
+    drop(progress);
+    show(&reservation, args)?;
+    match reservation.status.phase.as_str() {
+        "Failed" => {
+            let message = format!("{id} was not granted: {}", reservation.status.message);
+            Err(Stop::new(Exit::Refused, message).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A refusal with what would have been enough, where the broker said so beside its message.
+fn refused(error: Error) -> anyhow::Error {
+    let why = error.problem().and_then(|problem| {
+        let text = &problem.details.explanation.as_ref()?.text;
+        (!problem.error.contains(text.as_str())).then(|| text.clone())
+    });
+    let error = failed(error);
+    match why {
+        // The status stays what it was: it is looked for through all contexts.
+        Some(why) => error.context(why),
+        None => error,
+    }
+}
+
+fn show(reservation: &Reservation, args: &Args) -> Result<()> {
+    let mut out = output::stdout();
+    output::one(reservation, args.output.format, clock::now(), &mut out)?;
+    let why = reservation.explanation.as_ref().filter(|_| is_for_people(args.output.format));
+    if let Some(why) = why {
+        writeln!(out, "why: {}", why.text)?;
+    }
+    Ok(())
+}
+
+fn show_decision(decision: &Decision, format: Option<Format>) -> Result<()> {
+    let mut out = output::stdout();
+    match format {
+        Some(Format::Json) => output::json(decision, &mut out),
+        Some(Format::Yaml) => output::yaml(decision, &mut out),
+        Some(Format::Name) => Ok(writeln!(out, "{}", decision.target_cluster_id)?),
+        None | Some(Format::Wide) => {
+            writeln!(
+                out,
+                "{} would lend this now; nothing was reserved",
+                decision.target_cluster_id
+            )?;
+            if let Some(why) = &decision.explanation {
+                writeln!(out, "why: {}", why.text)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn is_for_people(format: Option<Format>) -> bool {
+    matches!(format, None | Some(Format::Wide))
+}

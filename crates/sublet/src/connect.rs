@@ -1,0 +1,147 @@
+//! From a context to a broker that answers, and from its errors to what to do next.
+
+use std::fs;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use sublet_wire::Code;
+use sublet_wire::client::{Client, Credentials, Error, Options};
+
+use crate::config::{Certificates, Config, Context, default_urls};
+use crate::environment::Environment;
+use crate::exit::{Exit, Stop};
+
+/// How often a call is tried for somebody who waits at a terminal.
+const ATTEMPTS: u32 = 3;
+/// How long a call may take for somebody who waits at a terminal.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Which broker, and as whom; the rest comes from the context in use.
+#[derive(clap::Args)]
+pub(crate) struct Connection {
+    /// The context, instead of the one in use.
+    #[arg(long, value_name = "NAME", help_heading = "Connection")]
+    context: Option<String>,
+    /// The broker's address, instead of the context's.
+    #[arg(long, value_name = "URL", help_heading = "Connection")]
+    broker_url: Vec<String>,
+    /// A folder with tls.crt, tls.key and ca.crt, instead of the context's certificate.
+    #[arg(long, value_name = "DIR", help_heading = "Connection")]
+    cert_path: Option<PathBuf>,
+}
+
+impl Connection {
+    /// Connects, and does something with it.
+    pub(crate) fn run<F: Future<Output = Result<()>>>(
+        &self,
+        act: impl FnOnce(Client) -> F,
+    ) -> Result<()> {
+        let client = client(&self.resolve(&Environment::read())?)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.context("no runtime could be started")?.block_on(act(client))
+    }
+
+    fn resolve(&self, environment: &Environment) -> Result<Context> {
+        let context = match (&self.cert_path, self.named(environment)?) {
+            (None, None) => return Err(Stop::new(Exit::Usage, NO_CONTEXT).into()),
+            (Some(folder), base) => Context {
+                urls: base.map_or_else(default_urls, |base| base.urls),
+                certificates: Certificates::folder(folder),
+            },
+            (None, Some(base)) => base,
+        };
+        let own = Some(self.broker_url.clone()).filter(|urls| !urls.is_empty());
+        let context = Context { urls: own.unwrap_or(context.urls), ..context };
+        context.check()?;
+        Ok(context)
+    }
+
+    fn named(&self, environment: &Environment) -> Result<Option<Context>> {
+        let config = Config::load(&environment.config_file()?)?;
+        let name = self.context.as_deref().or(environment.context.as_deref());
+        name.or(config.current()).map(|name| config.context(name)).transpose()
+    }
+}
+
+const NO_CONTEXT: &str = "it is not known which broker is meant and as whom: make a context with \
+                          sublet config set-context, or name --broker-url and --cert-path";
+
+/// A client for somebody who waits.
+fn client(context: &Context) -> Result<Client> {
+    let Certificates { certificate, key, ca } = &context.certificates;
+    let read = |path: &Path| fs::read(path).with_context(|| format!("{} not read", path.display()));
+    let credentials = Credentials::from_pem(read(certificate)?, read(key)?, read(ca)?);
+    let options = Options {
+        attempts: ATTEMPTS,
+        patience: PATIENCE,
+        ..Options::new(context.urls.clone(), credentials)
+    };
+    Client::new(options).map_err(failed)
+}
+
+/// An answer, or what to do without one.
+pub(crate) trait Answered<T> {
+    fn answered(self) -> Result<T>;
+}
+
+impl<T> Answered<T> for Result<T, Error> {
+    fn answered(self) -> Result<T> {
+        self.map_err(failed)
+    }
+}
+
+/// Gives an error its exit status and says what to do next.
+pub(crate) fn failed(error: Error) -> anyhow::Error {
+    let (exit, advice) = judge(&error);
+    anyhow::Error::new(error).context(Stop::new(exit, advice))
+}
+
+fn judge(error: &Error) -> (Exit, &'static str) {
+    let unavailable = "the broker does not answer (see where it is looked for with: sublet config \
+                       get-contexts)";
+    match error {
+        Error::Problem { status, problem } => match (problem.code(), status) {
+            (Some(Code::Forbidden), _) => (
+                Exit::Forbidden,
+                "not allowed (operators' commands need an operator's certificate)",
+            ),
+            (_, 401 | 403) => (Exit::Forbidden, "not allowed"),
+            (_, 404) => (Exit::NotFound, "not found"),
+            (_, 409) => (Exit::Refused, "refused"),
+            (_, 408 | 429 | 503) => (Exit::Unavailable, "not now; try again"),
+            (_, 400..500) => (Exit::Usage, "the broker does not accept this"),
+            _ => (Exit::Failed, "the broker failed"),
+        },
+        Error::Tls { .. } | Error::Credentials(_) => (Exit::Forbidden, "no trust"),
+        Error::Url(_) | Error::NoUrl => (Exit::Usage, "the address is wrong"),
+        Error::NoRandomness => (Exit::Failed, "no key could be made"),
+        Error::Answer { .. } | Error::TooLong { .. } => (Exit::Failed, "is this a broker?"),
+        _ => (Exit::Unavailable, unavailable),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sublet_wire::Problem;
+
+    use super::*;
+
+    #[test]
+    fn every_error_of_the_broker_has_its_exit_status() {
+        let exit = |code: Code| {
+            let problem = Problem::new(code, "no");
+            judge(&Error::Problem { status: code.status(), problem }).0
+        };
+        assert_eq!(exit(Code::NoSuitableCluster), Exit::Refused);
+        assert_eq!(exit(Code::WrongPhase), Exit::Refused);
+        assert_eq!(exit(Code::NoSuchReservation), Exit::NotFound);
+        assert_eq!(exit(Code::Forbidden), Exit::Forbidden);
+        assert_eq!(exit(Code::CertificateRevoked), Exit::Forbidden);
+        assert_eq!(exit(Code::ProvidersOverdue), Exit::Unavailable);
+        assert_eq!(exit(Code::Overloaded), Exit::Unavailable);
+        assert_eq!(exit(Code::InvalidField), Exit::Usage);
+        assert_eq!(exit(Code::Internal), Exit::Failed);
+    }
+}

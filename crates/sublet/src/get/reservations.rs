@@ -1,0 +1,123 @@
+//! `sublet get reservations`, and how one looks wherever it is printed.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use sublet_core::id::{ClusterId, ReservationId};
+use sublet_core::time::Time;
+use sublet_wire::Timestamp;
+use sublet_wire::client::{Client, ReservationQuery};
+use sublet_wire::v1::{PHASES, Reservation};
+
+use super::Look;
+use crate::connect::Answered;
+use crate::output::{Cell, Column, Row, age, left, or_dash, paint};
+
+/// Which.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only these.
+    ids: Vec<ReservationId>,
+    /// Only those of this cluster.
+    #[arg(long, value_name = "NAME", conflicts_with = "ids")]
+    cluster: Option<ClusterId>,
+    /// Only those in which it has this part.
+    #[arg(long, value_enum, conflicts_with = "ids")]
+    role: Option<Role>,
+    /// Only those in this phase.
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(PHASES), conflicts_with = "ids")]
+    phase: Option<String>,
+    #[command(flatten)]
+    look: Look,
+}
+
+/// A part in a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Role {
+    /// It borrows
+    Requester,
+    /// It lends
+    Provider,
+}
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let look = &args.look;
+    look.connection.run(|client| async move { look.show(async || read(&client, args).await).await })
+}
+
+async fn read(client: &Client, args: &Args) -> Result<Vec<Reservation>> {
+    let mut found = Vec::new();
+    for id in &args.ids {
+        found.push(client.reservation(*id).await.answered()?);
+    }
+    if !args.ids.is_empty() {
+        return Ok(found);
+    }
+    let role = args.role.map(|role| match role {
+        Role::Requester => "requester".to_owned(),
+        Role::Provider => "provider".to_owned(),
+    });
+    let (cluster, phase) = (args.cluster.clone(), args.phase.clone());
+    let mut query = ReservationQuery { cluster, role, phase, ..ReservationQuery::default() };
+    loop {
+        let list = client.reservations(&query).await.answered()?;
+        found.extend(list.reservations);
+        match list.next {
+            Some(next) => query.page.after = Some(next),
+            None => return Ok(found),
+        }
+    }
+}
+
+impl Row for Reservation {
+    const COLUMNS: &'static [Column] = &[
+        Column::new("ID"),
+        Column::new("PHASE"),
+        Column::new("REQUESTER"),
+        Column::new("PROVIDER"),
+        Column::new("CPU"),
+        Column::new("MEMORY"),
+        Column::new("GPU"),
+        Column::new("AGE"),
+        Column::new("EXPIRES IN"),
+        Column::wide("OTHERS"),
+        Column::wide("PRIORITY"),
+        Column::wide("CONFIRMED"),
+        Column::wide("REASON"),
+        Column::wide("KEY"),
+        Column::wide("MESSAGE"),
+    ];
+
+    fn cells(&self, now: Time) -> Vec<Cell> {
+        let (status, amounts) = (&self.status, &self.requested_resources);
+        let time = |stamp: Option<Timestamp>| stamp.map(Timestamp::time);
+        let is_over = matches!(status.phase.as_str(), "Releasing" | "Released" | "Failed");
+        let expires = if is_over { "-".into() } else { left(time(status.expires_at), now) };
+        let storage = amounts.storage.iter().map(|amount| format!("storage={amount}"));
+        let others = amounts.others.iter().map(|(name, amount)| format!("{name}={amount}"));
+        let confirmed = match (self.acknowledged, self.generation) {
+            (_, None) => "-".into(),
+            (done, Some(all)) => format!("{}/{all}", done.unwrap_or_default()),
+        };
+        vec![
+            self.id.as_str().into(),
+            Cell::styled(&status.phase, paint(&status.phase)),
+            self.requester_id.as_str().into(),
+            or_dash(&self.target_cluster_id).into(),
+            amounts.cpu.as_str().into(),
+            amounts.memory.as_str().into(),
+            or_dash(amounts.gpu.as_deref().unwrap_or_default()).into(),
+            age(time(self.created_at), now).into(),
+            expires.into(),
+            or_dash(storage.chain(others).collect::<Vec<_>>().join(",")).into(),
+            self.priority.unwrap_or_default().to_string().into(),
+            confirmed.into(),
+            or_dash(status.reason.as_deref().unwrap_or_default()).into(),
+            or_dash(self.key.as_deref().unwrap_or_default()).into(),
+            or_dash(&status.message).into(),
+        ]
+    }
+
+    fn name(&self) -> String {
+        self.id.clone()
+    }
+}

@@ -1,0 +1,132 @@
+//! Borrowing from the shell, on a real broker.
+
+use std::io::{BufRead, BufReader};
+
+use crate::broker::Town;
+
+#[test]
+fn capacity_is_asked_for_used_changed_and_given_back() {
+    let town = Town::new();
+    town.edge_has(8);
+    let asked = "request --cpu 2 --memory 1Gi --duration 1h --key job-1";
+    let id = town.ok_as("shop", &format!("{asked} -o name")).trim().to_owned();
+    assert_eq!(town.ok_as("shop", &format!("{asked} -o name")).trim(), id, "a repeat is harmless");
+    let table = town.ok_as("shop", "get reservations");
+    let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(row[..7], [&id, "Reserved", "shop", "edge", "2", "1Gi", "-"]);
+
+    let told = town.ok_as("edge", "get instructions");
+    assert!(told.contains(&id) && told.contains("Provider") && told.contains("Keep"), "{told}");
+    town.ok_as("edge", &format!("acknowledge {id} --generation 1"));
+    assert!(town.ok_as("shop", &format!("activate {id}")).contains("Active"));
+    assert!(town.ok_as("shop", &format!("explain {id}")).starts_with("edge"));
+
+    let renewed = town.ok_as("shop", &format!("renew {id} --duration 3h -o json"));
+    assert!(renewed.contains("expiresAt"), "{renewed}");
+    town.ok_as("shop", &format!("resize {id} --cpu 3 --memory 1Gi"));
+    assert_eq!(town.reservation(&id)["requestedResources"]["cpu"], "3");
+
+    assert!(town.ok_as("shop", &format!("release {id}")).contains("Releasing"));
+    let generation = town.reservation(&id)["generation"].to_string();
+    town.ok_as("edge", &format!("acknowledge {id} --generation {generation}"));
+    assert_eq!(town.reservation(&id)["status"]["phase"], "Released");
+    assert_eq!(town.ok_as("shop", "get reservations --phase Active -o json"), "[]\n");
+}
+
+#[test]
+fn a_decision_is_explained_before_and_after() {
+    let town = Town::new();
+    town.edge_has(8);
+    let dry = town.ok_as("shop", "request --cpu 2 --memory 1Gi --dry-run");
+    assert!(dry.starts_with("edge would lend this now; nothing was reserved\nwhy: edge"), "{dry}");
+    assert_eq!(town.anna.ok("get reservations"), "nothing found\n");
+    let made = town.ok_as("shop", "request --cpu 2 --memory 1Gi --explain");
+    assert!(made.lines().last().unwrap().starts_with("why: edge"), "{made}");
+    let yaml = town.anna.ok("get reservations -o yaml");
+    assert!(yaml.contains("targetClusterID: edge"), "{yaml}");
+    let candidates = town.anna.ok("get candidates --for shop --cpu 99 --memory 1Gi");
+    let row = candidates.lines().find(|line| line.starts_with("edge")).unwrap();
+    assert!(row.contains("no") && row.contains("cpu=93"), "{candidates}");
+}
+
+#[test]
+fn every_kind_of_no_has_its_status() {
+    let mut town = Town::new();
+    town.edge_has(4);
+    town.fails_as("shop", "request --cpu 100 --memory 1Gi", 3, "96 cores less");
+    town.fails_as("shop", "request --cpu x --memory 1Gi", 2, "--cpu");
+    town.fails_as("shop", "request --cpu 0 --memory 1Gi", 2, "greater than zero");
+    town.fails_as("shop", "release rsv-aaaaaaaaaaaaaaaaaaaa", 4, "not found");
+    town.fails_as("shop", "get clusters edge", 4, "not found");
+    town.fails_as("shop", "cordon edge --why test", 6, "operator's certificate");
+    let said = town.ok_as("shop", "release --key job-9");
+    assert_eq!(said, "nothing was reserved under this key, and nothing will be\n");
+    town.fails_as("shop", "request --cpu 1 --memory 1Gi --key job-9", 3, "key");
+    town.fails_as("nobody", "get clusters", 4, "there are anna, edge, shop");
+    town.stop();
+    town.fails_as("shop", "get clusters", 5, "sublet config get-contexts");
+}
+
+#[test]
+fn without_a_context_the_next_step_is_named() {
+    let anna = crate::program::Person::new();
+    anna.fails("get clusters", 2, "sublet config set-context");
+}
+
+#[test]
+fn flags_stand_in_for_a_context() {
+    let town = Town::new();
+    town.edge_has(4);
+    let line = format!("get clusters -o name --cert-path certs/edge --broker-url {}", town.url);
+    assert_eq!(town.anna.ok(&line), "edge\n");
+    let mut command = town.anna.command(&["get", "clusters", "-o", "name"]);
+    let output = command.env("SUBLET_CONTEXT", "edge").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "edge\n");
+}
+
+#[test]
+fn a_patient_request_stays_until_it_is_decided() {
+    let town = Town::new();
+    town.edge_has(2);
+    let ended = town.run_as("shop", "request --cpu 3 --memory 1Gi --wait 1s");
+    assert_eq!(ended.status, 3, "{ended:?}");
+    assert!(ended.err.contains("was not granted"), "{ended:?}");
+    let waits = town.ok_as("shop", "request --cpu 3 --memory 1Gi --wait 10m --key w --detach");
+    assert!(waits.contains("Pending"), "{waits}");
+    let mut patient = town.follow("shop", "request --cpu 3 --memory 1Gi --wait 10m --key w");
+    town.edge_has(4);
+    assert!(patient.0.wait().unwrap().success());
+    let mut said = String::new();
+    std::io::Read::read_to_string(patient.0.stdout.as_mut().unwrap(), &mut said).unwrap();
+    assert!(said.contains("Reserved") && said.contains("edge"), "{said}");
+}
+
+#[test]
+fn what_changes_is_printed_as_it_comes() {
+    let town = Town::new();
+    town.edge_has(8);
+    let mut watched = town.follow("anna", "get reservations -w -o json");
+    let mut told = town.follow("edge", "get instructions --watch");
+    let mut lines = BufReader::new(watched.0.stdout.take().unwrap()).lines();
+    let id = town.ok_as("shop", "request --cpu 1 --memory 1Gi -o name").trim().to_owned();
+    let mut next =
+        || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let first = next();
+    assert_eq!(
+        (&first["id"], &first["status"]["phase"]),
+        (&id.as_str().into(), &"Reserved".into())
+    );
+    town.ok_as("shop", &format!("activate {id}"));
+    assert_eq!(next()["status"]["phase"], "Active");
+
+    let mut instructions = BufReader::new(told.0.stdout.take().unwrap()).lines();
+    let mut next = || instructions.next().unwrap().unwrap();
+    assert!(next().starts_with("RESERVATION"));
+    assert!(next().starts_with(&id));
+    town.ok_as("shop", &format!("release {id}"));
+    let mut down = next();
+    while !down.contains("TakeDown") {
+        down = next();
+    }
+    assert!(down.starts_with(&id), "{down}");
+}

@@ -1,0 +1,11 @@
+//! The binary as people and scripts use it: real processes, their output and their exit status.
+
+mod program;
+mod broker;
+mod certificates;
+mod contexts;
+mod folders;
+mod shell;
+mod borrowing;
+mod operating;
+mod demo;

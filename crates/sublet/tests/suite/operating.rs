@@ -1,0 +1,81 @@
+//! What operators do, on a real broker; and what they do with its folder while it runs.
+
+use crate::broker::Town;
+
+/// The state of edge in the table of clusters.
+fn state(town: &Town) -> String {
+    let table = town.anna.ok("get clusters edge");
+    table.lines().nth(1).unwrap().split_whitespace().nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn operators_decide_about_clusters_and_the_log_knows_who_and_why() {
+    let town = Town::new();
+    town.edge_has(8);
+    assert_eq!(state(&town), "Active");
+    let said = town.anna.ok("cordon edge --why kernel-update");
+    assert_eq!(said, "edge cordoned: nothing new is granted there\n");
+    assert_eq!(state(&town), "Active,Cordoned");
+    town.fails_as("shop", "request --cpu 1 --memory 1Gi", 3, "cordoned");
+    town.anna.ok("uncordon edge --why done");
+    assert_eq!(state(&town), "Active");
+
+    town.anna.ok("cap edge cpu=2 --why shared");
+    town.fails_as("shop", "request --cpu 3 --memory 1Gi", 3, "enough would be");
+    assert!(town.anna.ok("get clusters edge -o wide").contains("cpu=2"));
+    town.anna.ok("cap edge --why alone-again");
+    let id = town.ok_as("shop", "request --cpu 3 --memory 1Gi -o name").trim().to_owned();
+
+    town.anna.ok("drain edge --why moving");
+    assert_eq!(state(&town), "Active,Draining");
+    let phase = || town.reservation(&id)["status"]["phase"].as_str() == Some("Releasing");
+    crate::broker::wait_for("the drain", || phase().then_some(()));
+    town.anna.ok("lost edge --why burnt-down");
+    let over = || town.reservation(&id)["status"]["phase"].as_str() == Some("Failed");
+    let ended = || town.reservation(&id)["status"]["phase"].as_str() == Some("Released");
+    crate::broker::wait_for("the end", || (over() || ended()).then_some(()));
+
+    let log = town.anna.ok("log data");
+    for (event, why) in
+        [("cordoned", "kernel-update"), ("capped", "shared"), ("lost", "burnt-down")]
+    {
+        let line = log.lines().find(|line| line.contains(event) && line.contains(why));
+        assert!(line.is_some_and(|line| line.contains("\"operator\":\"anna\"")), "{event}: {log}");
+    }
+}
+
+#[test]
+fn a_revoked_certificate_is_not_believed_and_a_new_one_is() {
+    let town = Town::new();
+    town.edge_has(8);
+    town.ok_as("shop", "get reservations");
+    let said = town.anna.ok("ca revoke shop --why laptop-stolen");
+    assert!(said.starts_with("revoked the certificate of shop with serial "), "{said}");
+    town.fails_as("shop", "get reservations", 6, "revoked");
+    let listed = town.anna.ok("get revocations");
+    let serial = said.trim().rsplit(' ').next().unwrap();
+    assert!(listed.contains(serial) && listed.contains("laptop-stolen"), "{listed}");
+
+    town.anna.ok("ca issue shop --out certs/shop-2");
+    town.anna.ok("config set-context shop --cert-path certs/shop-2");
+    town.ok_as("shop", "get reservations");
+    town.anna.ok("revoke --cluster shop --why gone");
+    town.fails_as("shop", "get reservations", 6, "revoked");
+    town.anna.ok("reinstate --cluster shop --why back");
+    town.ok_as("shop", "get reservations");
+    town.anna.fails("ca revoke nobody", 4, "sublet ca list");
+    town.anna.fails("revoke --why nobody-named", 2, "--cluster");
+}
+
+#[test]
+fn the_folder_of_a_running_broker_is_printed_checked_and_copied() {
+    let town = Town::new();
+    town.edge_has(8);
+    let id = town.ok_as("shop", "request --cpu 1 --memory 1Gi -o name").trim().to_owned();
+    assert!(town.anna.ok("log data").contains(&id));
+    assert!(town.anna.ok("fsck data").contains("state "));
+    town.anna.ok("backup data copy.sublet");
+    town.ok_as("shop", "request --cpu 1 --memory 1Gi");
+    town.anna.ok("restore copy.sublet again");
+    assert!(town.anna.ok("log again").contains(&id));
+}
