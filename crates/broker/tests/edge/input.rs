@@ -205,7 +205,7 @@ fn sizes() -> Vec<Row> {
     let long = " ".repeat(BODY_MAX + 1);
     vec![
         reserve(&long, 413, "BodyTooLarge"),
-        reserve(&many(100_000), 413, "BodyTooLarge"),
+        reserve(&many(15_000), 413, "BodyTooLarge"),
         // Unknown members are ignored, as in Go, however many.
         row("POST", ADVERTISE, &many(100_000), 403, "ClusterMismatch"),
     ]
