@@ -40,6 +40,10 @@ pub(super) async fn borrow(shared: Arc<Shared>, who: String, client: Client, num
         {
             release(&shared, &client, &name, id).await;
         }
+        if granted.is_none() {
+            // What is given back is free when the provider has confirmed.
+            sleep(AGAIN).await;
+        }
     }
 }
 

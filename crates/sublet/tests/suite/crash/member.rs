@@ -7,6 +7,7 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 use sublet_wire::client::{Client, Event};
 use sublet_wire::v1::{Instruction, Number};
+use tokio::task::JoinSet;
 
 use super::load::again;
 use super::shared::{Count, Shared};
@@ -21,6 +22,7 @@ pub(super) async fn listen(
     lends: Option<Amounts>,
 ) {
     let mut stream = client.instructions(None);
+    let mut acknowledgements = JoinSet::new();
     for sequence in 0.. {
         match stream.next().await {
             Event::Connected => {
@@ -38,10 +40,14 @@ pub(super) async fn listen(
                 if instruction.side() == Some(Side::Provider)
                     && instruction.duty() != Some(Duty::Gone)
                 {
-                    acknowledge(&shared, &client, &instruction).await;
+                    let (shared, client) = (Arc::clone(&shared), client.clone());
+                    acknowledgements.spawn(acknowledge(shared, client, instruction));
                 }
             }
             Event::Synced | Event::Interrupted(_) => {}
+        }
+        while let Some(done) = acknowledgements.try_join_next() {
+            done.unwrap();
         }
     }
 }
@@ -60,10 +66,10 @@ async fn advertise(
 }
 
 /// Until it is heard: the stream does not say a second time what it has said.
-async fn acknowledge(shared: &Shared, client: &Client, instruction: &Instruction) {
+async fn acknowledge(shared: Arc<Shared>, client: Client, instruction: Instruction) {
     let id = instruction.reservation_id.parse().unwrap();
     let generation = Generation(instruction.generation);
     while let Err(error) = client.acknowledge(id, generation).await {
-        again(shared, &error).await;
+        again(&shared, &error).await;
     }
 }
