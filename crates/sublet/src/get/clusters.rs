@@ -75,6 +75,10 @@ impl Row for Cluster {
             let figures = resources.map(|r| (of(&r.available), of(&r.allocatable)));
             figures.map_or_else(|| "-".into(), |(free, all)| format!("{free}/{all}").into())
         };
+        let gpus = resources.and_then(|resources| {
+            let free = resources.available.gpu.as_deref().unwrap_or("0");
+            Some((free, resources.allocatable.gpu.as_deref()?))
+        });
         let held = resources.and_then(|resources| resources.reserved.as_ref());
         let labels = self.labels.iter().map(|(name, value)| format!("{name}={value}"));
         let backends = self.capabilities.as_ref().map(|can| can.backends.join(","));
@@ -83,7 +87,7 @@ impl Row for Cluster {
             Cell::styled(state(self), paint(colour(self))),
             free(|q| q.cpu.clone()),
             free(|q| q.memory.clone()),
-            free(|q| q.gpu.clone().unwrap_or_else(|| "0".into())),
+            gpus.map_or_else(|| "-".into(), |(free, all)| format!("{free}/{all}").into()),
             self.lending_count.to_string().into(),
             self.borrowing_count.to_string().into(),
             age(self.received_at.map(Timestamp::time), now).into(),

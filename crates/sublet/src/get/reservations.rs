@@ -26,8 +26,19 @@ pub(crate) struct Args {
     /// Only those in this phase.
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(PHASES), conflicts_with = "ids")]
     phase: Option<String>,
+    /// Also those that are over, which the broker remembers for a day.
+    #[arg(short, long, conflicts_with = "ids")]
+    all: bool,
     #[command(flatten)]
     look: Look,
+}
+
+impl Args {
+    /// One that is over is of interest to whoever asks for it, or sees it end.
+    fn shows(&self, reservation: &Reservation) -> bool {
+        let wanted = self.all || self.look.watch || self.phase.is_some();
+        wanted || !matches!(reservation.status.phase.as_str(), "Released" | "Failed")
+    }
 }
 
 /// A part in a reservation.
@@ -60,7 +71,7 @@ async fn read(client: &Client, args: &Args) -> Result<Vec<Reservation>> {
     let mut query = ReservationQuery { cluster, role, phase, ..ReservationQuery::default() };
     loop {
         let list = client.reservations(&query).await.answered()?;
-        found.extend(list.reservations);
+        found.extend(list.reservations.into_iter().filter(|one| args.shows(one)));
         match list.next {
             Some(next) => query.page.after = Some(next),
             None => return Ok(found),

@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::io;
 
-/// The TLS error at the bottom of `error`, if that is what it is: nothing was carried out then.
+use rustls::AlertDescription as Alert;
+
+/// The TLS error at the bottom of `error`, if that is what it is.
 pub(super) fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -18,4 +20,24 @@ pub(super) fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::
         };
     }
     None
+}
+
+/// Did the broker refuse our certificate? With TLS 1.3 it says so only when we have begun to send,
+/// but it has carried out nothing then.
+pub(super) fn is_about_trust(error: &rustls::Error) -> bool {
+    matches!(
+        error,
+        rustls::Error::AlertReceived(
+            Alert::AccessDenied
+                | Alert::BadCertificate
+                | Alert::CertificateExpired
+                | Alert::CertificateRequired
+                | Alert::CertificateRevoked
+                | Alert::CertificateUnknown
+                | Alert::DecryptError
+                | Alert::HandshakeFailure
+                | Alert::UnknownCA
+                | Alert::UnsupportedCertificate
+        )
+    )
 }

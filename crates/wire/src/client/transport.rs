@@ -149,7 +149,7 @@ impl Transport {
             request.body(Full::new(call.body.clone())).map_err(|_| Error::Url(url.to_owned()))?;
         self.pool.request(request).await.map_err(|source| {
             let (url, sent) = (url.to_owned(), !source.is_connect());
-            match tls::cause(&source) {
+            match tls::cause(&source).filter(|cause| !sent || tls::is_about_trust(cause)) {
                 Some(cause) => Error::Tls { url, source: cause.clone() },
                 None if sent => Error::Broken { url, source: source.into() },
                 None => Error::Unreachable { url, source: source.into() },

@@ -51,7 +51,7 @@ impl Authority {
     }
 
     /// A server that believes only clients of this CA.
-    pub(crate) fn server(&self) -> Arc<ServerConfig> {
+    pub(crate) fn server(&self, protocol: &str) -> Arc<ServerConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.der().clone()).expect("a CA");
         let provider = Arc::new(ring::default_provider());
@@ -67,7 +67,7 @@ impl Authority {
             .with_client_cert_verifier(verifier)
             .with_single_cert(vec![certificate.der().clone()], key)
             .expect("a certificate with its key");
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
         Arc::new(config)
     }
 }

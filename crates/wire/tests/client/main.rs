@@ -5,6 +5,7 @@ mod server;
 mod calls;
 mod reserving;
 mod streaming;
+mod second;
 
 use std::time::Duration;
 

@@ -77,6 +77,23 @@ async fn a_refusal_after_a_request_that_may_still_be_on_its_way_releases_the_key
 }
 
 #[tokio::test]
+async fn an_error_that_is_not_the_brokers_or_not_sure_leaves_doubt_and_releases_the_key() {
+    let authority = Authority::new();
+    let proxy = Reply::Answer(502, "content-type: text/html\r\n", "<h1>bad</h1>".to_owned());
+    let unknown = json(503, r#"{"error":"not known","code":"OutcomeUnknown"}"#);
+    for said in [proxy, unknown] {
+        let server = Server::start(&authority, move |_, request| match request.method.as_str() {
+            "DELETE" => json(200, GRANTED),
+            _ => said.clone(),
+        })
+        .await;
+        let client = client(&authority, std::slice::from_ref(&server.url));
+        let error = client.reserve(&request(), None).await.expect_err("nothing is known");
+        assert!(matches!(error, Error::Released(_)), "{error:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_plain_refusal_releases_nothing() {
     let authority = Authority::new();
     let refused = r#"{"error":"No suitable cluster found: no clusters available",

@@ -66,7 +66,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("https://{}", listener.local_addr().expect("bound"));
         let seen = Arc::default();
-        let acceptor = TlsAcceptor::from(authority.server());
+        let acceptor = TlsAcceptor::from(authority.server("http/1.1"));
         let served = accept(listener, acceptor, Arc::new(handler), Arc::clone(&seen));
         let mut running = JoinSet::new();
         running.spawn(served);
