@@ -88,8 +88,8 @@ fn rush(providers: &[(&str, [u64; 2])], wishes: &[Wish]) -> Rush {
 async fn connect(clients: &[Client]) {
     let seats = Arc::new(Semaphore::new(CONNECTING));
     let mut tasks = JoinSet::new();
-    for client in clients.iter().cloned() {
-        let seats = Arc::clone(&seats);
+    for client in clients {
+        let (client, seats) = (client.clone(), Arc::clone(&seats));
         tasks.spawn(async move {
             let _seat = seats.acquire().await.unwrap();
             client.health().await.unwrap();

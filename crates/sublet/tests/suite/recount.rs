@@ -6,8 +6,8 @@ use std::path::Path;
 use sublet_core::event::Event;
 use sublet_core::id::{ReservationId, Revision};
 use sublet_core::resources::Resources;
-use sublet_log::Log;
 use sublet_log::embedded::Embedded;
+use sublet_log::{Log, Record};
 
 /// Millicores and bytes.
 pub(crate) type Amounts = [u64; 2];
@@ -67,7 +67,7 @@ impl Recount {
             let records = log.read(self.next, 1024).unwrap();
             let Some(last) = records.last() else { return };
             self.next = last.revision().next();
-            for event in records.iter().flat_map(|record| record.events()) {
+            for event in records.iter().flat_map(Record::events) {
                 self.take(event);
             }
         }

@@ -72,8 +72,10 @@ struct Siege {
     borrowers: JoinSet<()>,
     listeners: JoinSet<()>,
     recount: Recount,
-    /// How long the broker was away each time, after it was started again.
+    /// How long the broker took each time to come back.
     back: Vec<Duration>,
+    /// How many grants were in the log when the broker died, and their clients did not know.
+    in_doubt: usize,
 }
 
 impl Siege {
@@ -86,6 +88,7 @@ impl Siege {
             listeners: JoinSet::new(),
             recount: Recount::new(&capacity()),
             back: Vec::new(),
+            in_doubt: 0,
         };
         let runtime = siege.runtime.handle().clone();
         let lenders = capacity().into_iter().map(|(name, all)| (name, Some(all)));
@@ -113,6 +116,7 @@ impl Siege {
         wait_for("the load", || (self.acknowledged() >= enough).then_some(()));
         let before = self.shared.journal().clone();
         self.fleet.kill();
+        self.in_doubt += self.in_doubt_now();
         if number.is_multiple_of(TWICE_EVERY) {
             self.fleet.start();
             std::thread::sleep(Duration::from_millis(below(60)));
@@ -123,6 +127,19 @@ impl Siege {
         self.check_log();
         self.check_answers(&before);
         self.check_streams(&before);
+    }
+
+    /// Counted in a copy of the dead broker's folder: the original is for the next one to recover.
+    fn in_doubt_now(&self) -> usize {
+        let copy = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(self.fleet.data()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+        }
+        let journal = self.shared.journal().clone();
+        let mut recount = self.recount.clone();
+        recount.read_on(copy.path());
+        unsettled(&journal, &recount).len()
     }
 
     /// What was acknowledged until now is in the log, and nothing that nobody asked for.
@@ -216,14 +233,15 @@ fn nothing_acknowledged_is_lost_however_often_the_broker_is_killed() {
     back.sort();
     let counted = |what| siege.shared.counted(what);
     println!(
-        "{cycles} crashes in {:.1?}: {} granted, {} still held, {} refused, {} released, {} unanswered and asked again; \
-         {} records; {} streams opened, {} with a fresh list; back after {:?} (median), {:?} (most)",
+        "{cycles} crashes in {:.1?}: {} granted, {} still held, {} refused, {} released, {} unanswered and asked again, \
+         {} of them granted unheard; {} records; {} streams opened, {} with a fresh list; back after {:?} (median), {:?} (most)",
         begin.elapsed(),
         siege.recount.grants.len(),
         siege.recount.grants.values().filter(|grant| grant.stand == Stand::Held).count(),
         counted(Count::Refused),
         counted(Count::Released),
         counted(Count::Unanswered),
+        siege.in_doubt,
         siege.recount.records(),
         counted(Count::Connected),
         counted(Count::Listed),
