@@ -22,8 +22,8 @@ use tokio::time::Instant;
 
 use crate::broker::wait_for;
 use crate::fleet::{Fleet, UNIT};
-use crate::journal::{Journal, audit, unsettled};
-use crate::recount::{Amounts, Name, Recount, Stand};
+use crate::journal::{Journal, Line, audit, unsettled};
+use crate::recount::{Amounts, Grant, Name, Recount, Stand};
 use shared::{Count, Shared};
 
 /// How often the broker is killed if nobody says otherwise.
@@ -74,6 +74,8 @@ struct Siege {
     recount: Recount,
     /// How long the broker took each time to come back.
     back: Vec<Duration>,
+    /// What is over, put aside so that no cycle takes longer than the one before; judged at the end.
+    over: Vec<(Name, Line, Grant)>,
     /// How many grants were in the log when the broker died, and their clients did not know.
     in_doubt: usize,
 }
@@ -88,6 +90,7 @@ impl Siege {
             listeners: JoinSet::new(),
             recount: Recount::new(&capacity()),
             back: Vec::new(),
+            over: Vec::new(),
             in_doubt: 0,
         };
         let runtime = siege.runtime.handle().clone();
@@ -127,6 +130,29 @@ impl Siege {
         self.check_log();
         self.check_answers(&before);
         self.check_streams(&before);
+        self.put_aside();
+    }
+
+    /// Nobody has anything to do any more with what has ended and was acknowledged to have.
+    fn put_aside(&mut self) {
+        let mut journal = self.shared.journal();
+        let ended = |grant: &Grant| grant.stand == Stand::Ended;
+        let over = |name: &Name, grant: &mut Grant| ended(grant) && journal.line(name).released;
+        let over: Vec<_> = self.recount.grants.extract_if(.., over).collect();
+        for (name, grant) in over {
+            let line = journal.0.remove(&name).expect("it was asked for");
+            self.over.push((name, line, grant));
+        }
+    }
+
+    /// The whole history again.
+    fn take_back(&mut self) {
+        let mut journal = self.shared.journal();
+        for (name, line, grant) in self.over.drain(..) {
+            let again = self.recount.grants.insert(name.clone(), grant);
+            assert!(again.is_none(), "{name:?} was granted twice: {again:?}");
+            journal.0.insert(name, line);
+        }
     }
 
     /// Counted in a copy of the dead broker's folder: the original is for the next one to recover.
@@ -185,6 +211,7 @@ impl Siege {
         while let Some(ended) = self.runtime.block_on(self.borrowers.join_next()) {
             ended.unwrap();
         }
+        self.take_back();
         self.check_log();
         let journal = self.shared.journal().clone();
         assert_eq!(unsettled(&journal, &self.recount), Vec::<String>::new());
