@@ -14,7 +14,8 @@ pub struct Limits {
     pub connections: usize,
     /// Connections of one cluster. A Go agent opens up to 10, ours two.
     pub connections_per_cluster: usize,
-    /// Handshakes at the same time: they are what costs a stranger little and us much.
+    /// Handshakes at the same time, of peers that have begun: they cost a stranger little and us
+    /// much, and whoever is connected already should not have to wait for all of them.
     pub handshakes: usize,
     /// For the TLS handshake, its wait for a turn included. Go's client gives up after the same.
     pub handshake: Duration,
@@ -64,7 +65,7 @@ impl Default for Limits {
         Self {
             connections: 20_000,
             connections_per_cluster: 128,
-            handshakes: 64,
+            handshakes: 1024,
             handshake: Duration::from_secs(10),
             head: Duration::from_secs(10),
             idle: Duration::from_mins(2),

@@ -97,6 +97,8 @@ impl Server {
         let handshake = async {
             // Answers are small, and each is waited for.
             stream.set_nodelay(true)?;
+            // Who says nothing takes no turn.
+            stream.readable().await?;
             let turn = handshakes.acquire().await;
             let stream = acceptor.accept(stream).await;
             drop(turn);

@@ -47,7 +47,7 @@ pub enum Level {
 /// The command line, as it is typed. Each flag is also an environment variable: `--http-port` is
 /// `SUBLET_HTTP_PORT`. `-x` works where `--x` does.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Options")]
+#[command(next_help_heading = "Options", args_override_self = true)]
 pub struct Flags {
     /// Where the log is kept: one folder for one broker.
     #[arg(long, env = "SUBLET_DATA_DIR", default_value = "/var/lib/sublet")]
@@ -113,6 +113,14 @@ pub struct Flags {
     pub print_config: bool,
     #[command(flatten)]
     pub(super) ignored: Ignored,
+}
+
+impl Flags {
+    /// The flags that were given and have no effect.
+    pub(super) fn without_effect(&self) -> impl Iterator<Item = &'static str> {
+        let namespace = (self.http_namespace != "default").then_some("http-namespace");
+        namespace.into_iter().chain(self.ignored.given())
+    }
 }
 
 /// Flags of the Go broker that have no effect here: they are taken, and a log line says so.

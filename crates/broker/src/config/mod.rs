@@ -112,7 +112,7 @@ impl Config {
                 flags.cluster_rate_max,
                 base.rate_per_cluster,
             )?,
-            without_effect: flags.ignored.given().collect(),
+            without_effect: flags.without_effect().collect(),
         })
     }
 
@@ -205,6 +205,12 @@ mod tests {
         assert_eq!(config.metrics_cert_path, None);
         assert_eq!(config.without_effect, ["enable-http2", "leader-elect"]);
         assert_eq!((config.log_format, config.log_level), (Format::Json, Level::Debug));
+    }
+
+    #[test]
+    fn of_a_flag_that_is_given_twice_the_last_one_counts_as_in_go() {
+        let config = resolve(&["-http-port=1", "--http-port=2"]).unwrap();
+        assert_eq!(config.http_address.port, 2);
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub(super) async fn post(call: &Call) -> Result<Response, Problem> {
     let command = Command::Advertise(Box::new(advertisement));
     let taken = engine.submit(command).map_err(|failure| call.problem(failure))?;
     let answer = call.look(move |books, _| response(books, &cluster, &name));
-    let (taken, answer) = tokio::join!(taken.answer(), answer);
-    taken.map_err(|failure| call.problem(failure))?;
+    let (taken, answer) = tokio::join!(call.answer(taken), answer);
+    taken?;
     let answer = answer?.ok_or_else(not_found)?;
     Ok(reply::json(StatusCode::OK, &answer))
 }

@@ -17,7 +17,7 @@ use sublet_wire::{Code, Problem, problem_of};
 use super::app::App;
 use crate::authorize::Row;
 use crate::connection::Peer;
-use crate::engine::{Failure, Settled};
+use crate::engine::{Failure, Settled, Ticket};
 use crate::identity::{Caller, Identity};
 use crate::random;
 
@@ -130,6 +130,11 @@ impl Call {
     /// Has a command carried out.
     pub(crate) async fn settle(&self, command: Command) -> Result<Settled, Problem> {
         let ticket = self.app.engine.submit(command).map_err(|failure| self.problem(failure))?;
+        self.answer(ticket).await
+    }
+
+    /// Waits for the answer to a command, but not for ever.
+    pub(crate) async fn answer(&self, ticket: Ticket) -> Result<Settled, Problem> {
         match tokio::time::timeout(self.app.limits.request, ticket.answer()).await {
             Ok(answer) => answer.map_err(|failure| self.problem(failure)),
             Err(_) => Err(self.problem(Failure::Unknown)),

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty};
+use hyper::client::conn::http2;
+use hyper::{Request, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use sublet_broker::limits::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -23,6 +28,55 @@ async fn probes_and_metrics_are_where_the_go_broker_has_them() {
     let line = r#"sublet_broker_requests_total{route="advertise",status="200"} 1"#;
     assert!(page.contains(line), "{page}");
     assert!(page.contains("sublet_broker_up 1"), "{page}");
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_id_of_a_request_comes_back_and_rubbish_is_replaced() {
+    let stage = Stage::new().await;
+    let mut client = stage.client("c1").await;
+    for (sent, kept) in [("trace-7", true), ("two words", false), (&*"x".repeat(129), false)] {
+        client.headers = vec![("x-request-id", sent.to_owned())];
+        let answer = client.get("/api/v1/instructions").await;
+        let found = answer.header("x-request-id");
+        assert_eq!(found == sent, kept, "{found}");
+        assert!(!found.is_empty());
+    }
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_2_is_spoken_and_its_streams_are_bounded() {
+    let stage = Stage::with(Limits { streams_per_connection: 2, ..quick() }, |_| {}).await;
+    let pair = stage.authority.issue(&Wish::client("c1"));
+    let mut config = tls(&stage.authority.pem, Some(&pair));
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(stage.http()).await.unwrap();
+    let connector = TlsConnector::from(std::sync::Arc::new(config));
+    let stream = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
+    let (executor, io) = (TokioExecutor::new(), TokioIo::new(stream));
+    let (mut sender, connection) = http2::handshake(executor, io).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move { drop(connection.await) });
+    let ask = |path: &str| {
+        let uri = format!("https://localhost{path}");
+        Request::get(uri).body(Empty::<Bytes>::new()).unwrap()
+    };
+    let answer = sender.send_request(ask("/api/v1/instructions")).await.unwrap();
+    assert_eq!((answer.status().as_u16(), answer.version()), (200, Version::HTTP_2));
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "null\n");
+    // Two streams that stay open are all that this connection may have; a third waits for its turn.
+    let watch = "/api/v1/instructions?watch=true";
+    let first = sender.send_request(ask(watch)).await.unwrap();
+    let second = sender.send_request(ask(watch)).await.unwrap();
+    assert_eq!([first.status(), second.status()], [200, 200]);
+    let mut more = sender.clone();
+    let mut third = std::pin::pin!(more.send_request(ask("/healthz")));
+    let soon = tokio::time::timeout(Duration::from_millis(100), &mut third).await;
+    assert!(soon.is_err(), "a third was answered beside two");
+    drop(first);
+    assert_eq!(third.await.unwrap().status(), 200);
+    drop(second);
     stage.end().await;
 }
 
