@@ -13,6 +13,7 @@ mod tidy;
 mod contract;
 mod generated;
 mod sim;
+mod crash;
 mod bench;
 mod fuzz;
 mod test;
@@ -42,6 +43,8 @@ enum Verb {
     Gen,
     /// The simulator, in a release build
     Sim(sim::Args),
+    /// The real broker, killed with SIGKILL under load, again and again
+    Crash(crash::Args),
     /// A benchmark, in a release build
     Bench(bench::Args),
     /// The fuzz targets, for a bounded time each
@@ -68,6 +71,7 @@ fn run(verb: Verb) -> Result<bool> {
         Verb::Tidy(args) => tidy::run(&repo, &args),
         Verb::Gen => generated::write(&repo).map(|()| true),
         Verb::Sim(args) => sim::run(&repo, &args),
+        Verb::Crash(args) => crash::run(&repo, &args),
         Verb::Bench(args) => bench::run(&repo, &args),
         Verb::Fuzz(args) => fuzz::run(&repo, &args),
     }

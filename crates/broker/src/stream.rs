@@ -79,6 +79,8 @@ pub struct Stream {
     /// How long ended reservations are remembered.
     retention: Span,
     news: Receiver<News>,
+    /// It is watched anew, and its reader was not given the whole list yet.
+    behind: bool,
 }
 
 impl Stream {
@@ -90,19 +92,24 @@ impl Stream {
         retention: Span,
     ) -> Result<(Self, Part), Failure> {
         let news = handle.watch(cluster.clone())?;
-        let stream = Self { handle, cluster, retention, news };
+        let stream = Self { handle, cluster, retention, news, behind: false };
         let first = stream.look(after).await?;
         Ok((stream, first))
     }
 
-    /// What comes next; waits for it.
+    /// What comes next; waits for it. Nothing is lost when the wait is given up.
     pub async fn next(&mut self) -> Result<Part, Failure> {
-        if let Some(News { revision, time, instructions }) = self.news.recv().await {
-            return Ok(Part { cursor: Cursor { revision, time }, whole: false, instructions });
+        if !self.behind {
+            if let Some(News { revision, time, instructions }) = self.news.recv().await {
+                return Ok(Part { cursor: Cursor { revision, time }, whole: false, instructions });
+            }
+            // Too slow, or the engine has ended; then it cannot be watched again either.
+            self.news = self.handle.watch(self.cluster.clone())?;
+            self.behind = true;
         }
-        // Too slow, or the engine has ended; then it cannot be watched again either.
-        self.news = self.handle.watch(self.cluster.clone())?;
-        self.look(None).await
+        let whole = self.look(None).await?;
+        self.behind = false;
+        Ok(whole)
     }
 
     async fn look(&self, after: Option<Cursor>) -> Result<Part, Failure> {

@@ -55,6 +55,8 @@ pub struct Source {
     path: PathBuf,
     /// What was judged last, good or bad.
     text: String,
+    /// Another text that was seen once: an editor may not have finished it.
+    unsettled: Option<String>,
 }
 
 impl Source {
@@ -62,7 +64,7 @@ impl Source {
     pub fn open(path: &Path) -> Result<(Self, Arc<Policy>), Error> {
         let text = read(path)?;
         let policy = Arc::new(parse(&text)?);
-        Ok((Self { path: path.to_owned(), text }, policy))
+        Ok((Self { path: path.to_owned(), text, unsettled: None }, policy))
     }
 
     /// What was read last could not be handed on: it is to be read again.
@@ -70,12 +72,20 @@ impl Source {
         self.text.clear();
     }
 
-    /// Reads the file again: a policy if it is another one. A text is judged once.
+    /// Reads the file again: a policy if it is another one. A text is judged once, and only when it
+    /// was found twice: a file that is just being written is empty for a moment, and an empty policy
+    /// lets everybody do everything.
     pub fn reload(&mut self) -> Result<Option<Arc<Policy>>, Error> {
         let text = read(&self.path)?;
         if text == self.text {
+            self.unsettled = None;
             return Ok(None);
         }
+        if self.unsettled.as_ref() != Some(&text) {
+            self.unsettled = Some(text);
+            return Ok(None);
+        }
+        self.unsettled = None;
         self.text = text;
         parse(&self.text).map(|policy| Some(Arc::new(policy)))
     }
@@ -154,9 +164,14 @@ mod tests {
         assert_eq!(policy.waiting_max, 1);
         assert!(source.reload().unwrap().is_none());
         std::fs::write(file.path(), "waiting_max = -1\n").unwrap();
+        assert!(source.reload().unwrap().is_none());
         assert!(source.reload().is_err());
         assert!(source.reload().unwrap().is_none());
+        // What is there for a moment only is never used.
+        std::fs::write(file.path(), "").unwrap();
+        assert!(source.reload().unwrap().is_none());
         std::fs::write(file.path(), "waiting_max = 2\n").unwrap();
+        assert!(source.reload().unwrap().is_none());
         assert_eq!(source.reload().unwrap().unwrap().waiting_max, 2);
     }
 }

@@ -34,10 +34,15 @@ impl Embedded {
         })
     }
 
+    /// Does another process write it? If not, this one keeps others from opening it.
+    pub fn is_beside_its_writer(&self) -> bool {
+        self.lock.is_none()
+    }
+
     /// Moves a look beside the writer on to what is there now. Whoever has the folder to itself
     /// sees everything anyway.
     pub fn look_again(&self) -> Result<(), ReadError> {
-        if self.lock.is_some() {
+        if !self.is_beside_its_writer() {
             return Ok(());
         }
         let reader = self.reader();

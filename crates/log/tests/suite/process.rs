@@ -34,6 +34,7 @@ fn a_log_in_use_is_looked_at_beside_its_writer() {
     let first = grow(&log, 5);
     let look = Embedded::look(folder.path()).unwrap();
     assert_eq!(look.head().unwrap(), log.head().unwrap());
+    assert!(look.is_beside_its_writer() && !log.is_beside_its_writer());
     let next = record(&log.head().unwrap(), 6);
     assert!(matches!(look.append(&next), Err(AppendError::Fatal(_))));
 

@@ -86,7 +86,12 @@ async fn settle(client: &Client, first: Reservation, args: &Args) -> Result<()> 
             let message = format!("{id} was not granted: {}", reservation.status.message);
             Err(Stop::new(Exit::Refused, message).into())
         }
-        _ => Ok(()),
+        "Reserved" | "Active" => Ok(()),
+        // A repeat under a key is answered with how things are now.
+        _ => {
+            let message = format!("{id} is over: use another key to ask again");
+            Err(Stop::new(Exit::Refused, message).into())
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use sublet_core::id::Revision;
 use sublet_log::embedded::Embedded;
 use sublet_log::{Log, dump};
 
+use crate::exit::{Exit, Stop};
 use crate::output;
 
 /// Records per read.
@@ -48,6 +49,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut next = print(&log, args, Revision(args.from), &mut out)?;
     if !args.follow {
         return Ok(());
+    }
+    // Going on would keep the broker that is waited for from starting.
+    if !log.is_beside_its_writer() {
+        let message = "no broker uses this folder, so nothing will follow: start one first";
+        return Err(Stop::new(Exit::Refused, message).into());
     }
     loop {
         out.flush()?;

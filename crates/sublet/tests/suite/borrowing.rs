@@ -33,6 +33,9 @@ fn capacity_is_asked_for_used_changed_and_given_back() {
     assert_eq!(town.ok_as("shop", "get reservations --phase Active -o json"), "[]\n");
     assert_eq!(town.ok_as("shop", "get reservations"), "nothing found\n");
     assert!(town.ok_as("shop", "get reservations --all").contains("Released"));
+    let again = town.run_as("shop", asked);
+    assert_eq!(again.status, 3, "{again:?}");
+    assert!(again.err.contains("is over: use another key"), "{again:?}");
 }
 
 #[test]

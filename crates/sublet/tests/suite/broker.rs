@@ -35,6 +35,28 @@ pub(crate) fn wait_for<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     panic!("{what} did not come");
 }
 
+/// The word of a cluster that has this much, all of it free.
+pub(crate) fn advertisement(cluster: &str, all: &Resources) -> Advertisement {
+    Advertisement {
+        cluster_id: cluster.into(),
+        resources: ResourceMetrics {
+            capacity: all.into(),
+            allocatable: all.into(),
+            allocated: (&Resources::default()).into(),
+            ..ResourceMetrics::default()
+        },
+        timestamp: Some(Timestamp::from(Time::from_millis(1_700_000_000_000))),
+        capabilities: Some(Capabilities {
+            acknowledge: true,
+            activate: true,
+            renew: true,
+            stream: true,
+            backends: Vec::new(),
+        }),
+        ..Advertisement::default()
+    }
+}
+
 /// A broker and those who use it: the operator anna, whose context is in use, and two clusters.
 pub(crate) struct Town {
     pub(crate) anna: Person,
@@ -78,25 +100,7 @@ impl Town {
 
     /// edge says that it has so many cores, a GiB for each, all of them free.
     pub(crate) fn edge_has(&self, cores: u64) {
-        let all = Resources::new(cores * 1000, cores << 30);
-        let word = Advertisement {
-            cluster_id: "edge".into(),
-            resources: ResourceMetrics {
-                capacity: (&all).into(),
-                allocatable: (&all).into(),
-                allocated: (&Resources::default()).into(),
-                ..ResourceMetrics::default()
-            },
-            timestamp: Some(Timestamp::from(Time::from_millis(1_700_000_000_000))),
-            capabilities: Some(Capabilities {
-                acknowledge: true,
-                activate: true,
-                renew: true,
-                stream: true,
-                backends: Vec::new(),
-            }),
-            ..Advertisement::default()
-        };
+        let word = advertisement("edge", &Resources::new(cores * 1000, cores << 30));
         let credentials = Credentials::from_folder(&self.anna.path("certs/edge")).unwrap();
         let client = Client::new(Options::new(vec![self.url.clone()], credentials)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

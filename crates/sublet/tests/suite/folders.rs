@@ -63,6 +63,10 @@ fn a_log_is_followed_while_it_is_written() {
     assert!(next().starts_with("1 ") && next().starts_with("2 "));
     grow(&log, 1);
     assert!(next().starts_with("3 "));
+    drop((follower, log));
+    let alone = anna.run("log data --follow");
+    assert_eq!((alone.status, alone.out.lines().count()), (3, 3), "{alone:?}");
+    assert!(alone.err.contains("no broker uses this folder"), "{alone:?}");
 }
 
 #[test]

@@ -9,3 +9,8 @@ mod shell;
 mod borrowing;
 mod operating;
 mod demo;
+mod fleet;
+mod recount;
+mod journal;
+mod contention;
+mod crash;

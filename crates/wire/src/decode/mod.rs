@@ -4,7 +4,7 @@
 //! first value. A member that comes twice is read twice into the same place: the last text wins,
 //! and objects are merged. `null` leaves a plain value as it is, and empties an optional one.
 //!
-//! serde's derived readers can do none of this, so a type lists its members with [`object!`] and is
+//! serde's derived readers can do none of this, so a type lists its members with `object!` and is
 //! filled in place, straight from the text: nothing is read into a tree first. The reader knows
 //! where it is, so that an error names the member: `requestedResources.cpu`.
 //!

@@ -35,7 +35,7 @@ async fn a_broker_that_is_not_there_is_passed_over_and_then_not_asked_first() {
 #[tokio::test]
 async fn a_broker_that_says_503_is_passed_over_too() {
     let authority = Authority::new();
-    let away = r#"{"error":"going away","code":"ShuttingDown"}"#;
+    let away = r#"{"error":"going away","code":"Unavailable"}"#;
     let first = Server::start(&authority, move |_, _| json(503, away)).await;
     let second = Server::start(&authority, |_, _| json(200, CLUSTERS)).await;
     let client = client(&authority, &[first.url.clone(), second.url.clone()]);

@@ -1,0 +1,252 @@
+//! The real broker, killed with SIGKILL under load, again and again.
+//!
+//! Outside it, borrowers keep a [journal](crate::journal) of what they were answered, and clusters
+//! what they were told. After every crash the log is [counted anew](crate::recount) and compared:
+//! nothing that was acknowledged is lost, nothing is granted twice, the same key gets the same
+//! answer, what was released stays released, and both sides of every reservation hear of it.
+
+mod shared;
+mod load;
+mod member;
+mod doctored;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sublet_wire::client::{Client, Options, Page, ReservationQuery};
+use sublet_wire::v1::Reservation;
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::broker::wait_for;
+use crate::fleet::{Fleet, UNIT};
+use crate::journal::{Journal, audit, unsettled};
+use crate::recount::{Amounts, Name, Recount, Stand};
+use shared::{Count, Shared};
+
+/// How often the broker is killed if nobody says otherwise.
+const CYCLES: u64 = 50;
+/// Those who lend, and how many units: a little less than the borrowers want.
+const PROVIDERS: [(&str, u64); 2] = [("edge", 75), ("hall", 45)];
+const REQUESTERS: [&str; 4] = ["shop", "bank", "farm", "mill"];
+/// Borrowers of each requester, each with a connection of its own.
+const BORROWERS: u64 = 4;
+/// The broker is killed at some moment within so many acknowledgements.
+const ACKNOWLEDGED_MAX: u64 = 120;
+/// Every so often it is killed a second time, before it is back.
+const TWICE_EVERY: u64 = 5;
+/// How many keys are asked again after each crash.
+const ASKED_AGAIN: usize = 10;
+
+/// `cargo xtask crash --cycles N` says it so.
+#[expect(clippy::disallowed_methods, reason = "a test has no configuration but its environment")]
+fn cycles() -> u64 {
+    let given = std::env::var("SUBLET_CRASH_CYCLES").ok();
+    given.map_or(CYCLES, |text| text.parse().expect("SUBLET_CRASH_CYCLES is a number"))
+}
+
+fn capacity() -> Vec<(&'static str, Amounts)> {
+    let amounts = |units: u64| [units * UNIT[0], units * UNIT[1]];
+    PROVIDERS.iter().map(|(name, units)| (*name, amounts(*units))).collect()
+}
+
+/// A random number below `most`.
+fn below(most: u64) -> u64 {
+    getrandom::u64().unwrap() % most
+}
+
+/// One try each, and no long pauses: the test itself says when to try again.
+fn client(options: Options) -> Client {
+    let pause_first = Duration::from_millis(20);
+    let pause_max = Duration::from_millis(100);
+    Client::new(Options { attempts: 1, pause_first, pause_max, ..options }).unwrap()
+}
+
+/// The broker, and everybody around it.
+struct Siege {
+    fleet: Fleet,
+    runtime: Runtime,
+    shared: Arc<Shared>,
+    borrowers: JoinSet<()>,
+    listeners: JoinSet<()>,
+    recount: Recount,
+    /// How long the broker took each time to come back.
+    back: Vec<Duration>,
+    /// How many grants were in the log when the broker died, and their clients did not know.
+    in_doubt: usize,
+}
+
+impl Siege {
+    fn new() -> Self {
+        let mut siege = Self {
+            fleet: Fleet::new(),
+            runtime: Runtime::new().unwrap(),
+            shared: Arc::default(),
+            borrowers: JoinSet::new(),
+            listeners: JoinSet::new(),
+            recount: Recount::new(&capacity()),
+            back: Vec::new(),
+            in_doubt: 0,
+        };
+        let runtime = siege.runtime.handle().clone();
+        let lenders = capacity().into_iter().map(|(name, all)| (name, Some(all)));
+        for (name, lends) in lenders.chain(REQUESTERS.map(|name| (name, None))) {
+            let client = client(siege.fleet.options(name));
+            let ear = member::listen(Arc::clone(&siege.shared), name.to_owned(), client, lends);
+            siege.listeners.spawn_on(ear, &runtime);
+        }
+        let borrowers = REQUESTERS.iter().flat_map(|name| (0..BORROWERS).map(move |_| *name));
+        for (number, name) in (0..).zip(borrowers) {
+            let client = client(siege.fleet.options(name));
+            let load = load::borrow(Arc::clone(&siege.shared), name.to_owned(), client, number);
+            siege.borrowers.spawn_on(load, &runtime);
+        }
+        siege
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.shared.counted(Count::Granted) + self.shared.counted(Count::Released)
+    }
+
+    /// One crash under load, and everything that must hold after it.
+    fn cycle(&mut self, number: u64) {
+        let enough = self.acknowledged() + 1 + below(ACKNOWLEDGED_MAX);
+        wait_for("the load", || (self.acknowledged() >= enough).then_some(()));
+        let before = self.shared.journal().clone();
+        self.fleet.kill();
+        self.in_doubt += self.in_doubt_now();
+        if number.is_multiple_of(TWICE_EVERY) {
+            self.fleet.start();
+            std::thread::sleep(Duration::from_millis(below(60)));
+            self.fleet.kill();
+        }
+        self.fleet.start();
+        self.back.push(self.fleet.wait_ready());
+        self.check_log();
+        self.check_answers(&before);
+        self.check_streams(&before);
+    }
+
+    /// Counted in a copy of the dead broker's folder: the original is for the next one to recover.
+    fn in_doubt_now(&self) -> usize {
+        let copy = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(self.fleet.data()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+        }
+        let journal = self.shared.journal().clone();
+        let mut recount = self.recount.clone();
+        recount.read_on(copy.path());
+        unsettled(&journal, &recount).len()
+    }
+
+    /// What was acknowledged until now is in the log, and nothing that nobody asked for.
+    fn check_log(&mut self) {
+        let acknowledged = self.shared.journal().clone();
+        self.recount.read_on(&self.fleet.data());
+        let sent = self.shared.journal().clone();
+        assert_eq!(audit(&acknowledged, &sent, &self.recount), Vec::<String>::new());
+    }
+
+    /// Some of the keys that were answered before the crash have the same answer after it.
+    fn check_answers(&self, before: &Journal) {
+        let answered: Vec<_> =
+            before.0.iter().filter(|(_, line)| !line.granted.is_empty()).collect();
+        let mut clients = BTreeMap::new();
+        for _ in 0..ASKED_AGAIN {
+            let pick = usize::try_from(below(answered.len() as u64)).unwrap();
+            let (name, line) = answered[pick];
+            let own = clients.entry(&name.0).or_insert_with(|| client(self.fleet.options(&name.0)));
+            let units = line.asked[0] / UNIT[0];
+            let again = self.runtime.block_on(load::ask(&self.shared, own, name, units));
+            assert_eq!(again, Some(line.granted[0].0), "{name:?} has another answer now");
+        }
+    }
+
+    /// Both sides of what was acknowledged before the crash know of it.
+    fn check_streams(&self, before: &Journal) {
+        let objections = || {
+            let told = self.shared.told();
+            let sent = self.shared.journal();
+            told.audit(before, &sent)
+        };
+        let begin = Instant::now();
+        while let Some(first) = objections().first() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{first}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Everybody finishes what he has begun; then journal, log, broker and streams say the same.
+    fn settle(&mut self) {
+        self.shared.stop();
+        while let Some(ended) = self.runtime.block_on(self.borrowers.join_next()) {
+            ended.unwrap();
+        }
+        self.check_log();
+        let journal = self.shared.journal().clone();
+        assert_eq!(unsettled(&journal, &self.recount), Vec::<String>::new());
+        self.check_streams(&journal);
+        assert!(self.listeners.try_join_next().is_none(), "a listener ended");
+        let mut shown = self.runtime.block_on(self.listed());
+        for (name, grant) in &self.recount.grants {
+            let seen = shown.remove(name).unwrap_or_else(|| panic!("{name:?} is not shown"));
+            assert_eq!(seen.id, grant.id.to_string());
+            let runs = matches!(seen.status.phase.as_str(), "Reserved" | "Active");
+            assert_eq!(runs, grant.stand == Stand::Held, "{seen:?} against {grant:?}");
+        }
+        assert!(shown.is_empty(), "nobody knows {shown:?}");
+        assert!(self.fleet.anna.ok("fsck data").contains("state "));
+    }
+
+    /// Every reservation, as the broker shows it to the operator.
+    async fn listed(&self) -> BTreeMap<Name, Reservation> {
+        let operator = client(self.fleet.operator());
+        let mut all = BTreeMap::new();
+        let mut query = ReservationQuery::default();
+        loop {
+            let list = operator.reservations(&query).await.unwrap();
+            for one in list.reservations {
+                let name = (one.requester_id.clone(), one.key.clone().unwrap());
+                assert!(all.insert(name, one).is_none(), "one key, two reservations");
+            }
+            match list.next {
+                Some(next) => query.page = Page { after: Some(next), ..Page::default() },
+                None => return all,
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_however_often_the_broker_is_killed() {
+    let begin = Instant::now();
+    let mut siege = Siege::new();
+    let cycles = cycles();
+    for number in 1..=cycles {
+        siege.cycle(number);
+    }
+    siege.settle();
+    let mut back = siege.back.clone();
+    back.sort();
+    let counted = |what| siege.shared.counted(what);
+    println!(
+        "{cycles} crashes in {:.1?}: {} granted, {} still held, {} refused, {} released, {} unanswered and asked again, \
+         {} of them granted unheard; {} records; {} streams opened, {} with a fresh list; back after {:?} (median), {:?} (most)",
+        begin.elapsed(),
+        siege.recount.grants.len(),
+        siege.recount.grants.values().filter(|grant| grant.stand == Stand::Held).count(),
+        counted(Count::Refused),
+        counted(Count::Released),
+        counted(Count::Unanswered),
+        siege.in_doubt,
+        siege.recount.records(),
+        counted(Count::Connected),
+        counted(Count::Listed),
+        back[back.len() / 2],
+        back[back.len() - 1],
+    );
+    assert!(counted(Count::Unanswered) > 0, "no crash hit anybody");
+}
