@@ -144,7 +144,8 @@ async fn answers(stage: &Stage, bytes: &[u8]) -> String {
         if let (Some(code), Some(last)) = (line.strip_prefix("x-sublet-code: "), said.last_mut()) {
             let known = sublet_wire::Code::ALL.iter().map(|code| code.as_str());
             let code = known.into_iter().find(|known| known.eq_ignore_ascii_case(code)).unwrap();
-            last.push_str(&format!(" {code}"));
+            last.push(' ');
+            last.push_str(code);
         }
     }
     said.join(", ")

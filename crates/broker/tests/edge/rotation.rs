@@ -74,12 +74,11 @@ async fn reserve(
     let mut made = 0;
     let mut client = None;
     while !load.stop.load(Ordering::SeqCst) {
-        let (mut open, is_new) = match client.take() {
-            Some(open) => (open, false),
-            None => {
-                let open = Client::connect_as(stage.http(), Arc::clone(&config)).await;
-                (open.map_err(|error| format!("{name} cannot connect: {error:#}"))?, true)
-            }
+        let (mut open, is_new) = if let Some(open) = client.take() {
+            (open, false)
+        } else {
+            let open = Client::connect_as(stage.http(), Arc::clone(&config)).await;
+            (open.map_err(|error| format!("{name} cannot connect: {error:#}"))?, true)
         };
         open.headers = vec![("idempotency-key", format!("{name}-{made}"))];
         match open.send("POST", "/api/v1/reservations", Some(ASK)).await {
