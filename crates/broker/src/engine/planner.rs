@@ -74,6 +74,13 @@ impl Planner {
         let logged = if anything_due { loaded.head.time } else { Time::default() };
         let mut clock = Clock::start(logged, machine.read());
         clock.saw(loaded.head.time, machine.read());
+        if clock.is_suspended() {
+            tracing::warn!(
+                last_logged = loaded.head.time.as_millis(),
+                "the wall clock is far ahead of the log, so nothing expires: if the clock is right, \
+                 say so with `sublet confirm-clock`; if it is wrong, set it and restart"
+            );
+        }
         let grace = policy.recovery_grace;
         let mut planner = Self {
             engine: Engine::new(Books::new(loaded.ledger), policy).shared(shared),
@@ -180,6 +187,9 @@ impl Planner {
         match commit {
             Commit::Done { then } => {
                 if std::mem::take(&mut self.confirming) {
+                    if self.clock.is_suspended() {
+                        tracing::info!("the wall clock was confirmed: what is due expires again");
+                    }
                     self.clock.confirm(self.machine.read());
                     self.grace_over = self.grace_from_now();
                 }
