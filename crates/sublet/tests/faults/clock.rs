@@ -113,10 +113,10 @@ fn start(house: &House) -> Broker {
     house.start(command)
 }
 
-/// In TLS 1.3 a refusal comes before the first answer or in its place.
+/// In TLS 1.3 a refusal comes after the client's side of the handshake, so that the connection breaks
+/// instead of an answer; whether the client still sees the reason depends on which came first.
 fn is_not_believed(error: &Error) -> bool {
-    let said = format!("{error:?}");
-    matches!(error, Error::Tls { .. }) || said.contains("received fatal alert")
+    matches!(error, Error::Tls { .. } | Error::Broken { .. })
 }
 
 fn created(reservation: &Reservation) -> Time {
