@@ -8,6 +8,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ pub struct Peer {
     /// Where it is.
     pub address: SocketAddr,
     /// Who it is, or why its certificate names nobody.
-    pub identity: Result<Identity, identity::Error>,
+    pub identity: Result<Arc<Identity>, identity::Error>,
     /// What it has of the broker; none for whom nobody knows.
     pub share: Option<Arc<Share>>,
     /// When it is to be left.
@@ -91,9 +92,11 @@ pub(crate) async fn serve(
         }
     });
     let result = if is_h2 {
-        until_left(h2(limits).serve_connection(stream, service), leaving).await
+        let connection = pin!(h2(limits).serve_connection(stream, service));
+        until_left(connection, leaving).await
     } else {
-        until_left(h1(limits).serve_connection(stream, service), leaving).await
+        let connection = pin!(h1(limits).serve_connection(stream, service));
+        until_left(connection, leaving).await
     };
     if let Err(error) = result {
         // A peer that went away is its own affair.
@@ -136,10 +139,10 @@ fn h2(limits: &Limits) -> http2::Builder<Tasks> {
 }
 
 async fn until_left<C: GracefulConnection>(
-    connection: C,
+    mut connection: Pin<&mut C>,
     leaving: Leaving,
 ) -> Result<(), C::Error> {
-    let (mut connection, leave) = (std::pin::pin!(connection), std::pin::pin!(leaving.wait()));
+    let leave = pin!(leaving.wait());
     tokio::select! {
         result = connection.as_mut() => return result,
         () = leave => connection.as_mut().graceful_shutdown(),

@@ -29,7 +29,7 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::plain::{self, Ready};
 use crate::policy::{self, Source};
-use crate::random;
+use crate::random::{self, RequestIds};
 use crate::reload;
 use crate::revoked::Shut;
 use crate::server::Server;
@@ -211,6 +211,7 @@ impl Broker {
             metrics,
             machine: Machine::new(),
             names: Names::default(),
+            request_ids: RequestIds::new()?,
         });
         let addresses = listeners.addresses;
         let mut broker = Self { app, addresses, engine, ready, stopping, tasks };

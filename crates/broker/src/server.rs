@@ -128,7 +128,8 @@ impl Server {
         leaving: Leaving,
     ) -> Option<Peer> {
         let leaf = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-        let identity = leaf.map_or(Err(identity::Error::Unreadable), Identity::of);
+        let identity =
+            leaf.map_or(Err(identity::Error::Unreadable), |leaf| Identity::of(leaf).map(Arc::new));
         let (mut share, mut seat) = (None, None);
         // Whom nobody knows is told so in HTTP, as the Go broker does; there is no more it can do.
         if let Ok(known) = &identity {

@@ -9,7 +9,7 @@ use serde_json::ser::{CompactFormatter, Formatter};
 
 /// The value as one line of JSON, with its newline.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(512);
+    let mut bytes = Vec::with_capacity(1024);
     let mut writer = serde_json::Serializer::with_formatter(&mut bytes, Go(CompactFormatter));
     // Our types have names for keys, and memory does not refuse to be written to.
     drop(value.serialize(&mut writer));

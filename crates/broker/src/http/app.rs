@@ -12,6 +12,7 @@ use crate::clock::Machine;
 use crate::engine::Handle;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::random::RequestIds;
 use crate::revoked::Shut;
 
 /// What every handler works with.
@@ -32,6 +33,8 @@ pub struct App {
     pub machine: Machine,
     /// What agents call themselves.
     pub names: Names,
+    /// What requests are called whose clients do not say.
+    pub request_ids: RequestIds,
 }
 
 /// What agents call themselves beside their id: a Go agent sends it and reads it back. It decides

@@ -25,7 +25,7 @@ use crate::random;
 pub(crate) struct Call {
     pub(crate) app: Arc<App>,
     pub(crate) peer: Arc<Peer>,
-    pub(crate) identity: Identity,
+    pub(crate) identity: Arc<Identity>,
     pub(crate) row: &'static Row,
     pub(crate) id: String,
     pub(crate) path: Vec<(String, String)>,

@@ -1,6 +1,7 @@
 //! The way of every request, in order: identity, route, permission, turn, body, answer, count.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +26,6 @@ use crate::connection::Peer;
 use crate::identity::{Caller, Identity};
 use crate::logging::AUDIT;
 use crate::metrics::{Because, Word};
-use crate::random;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Long enough for any tracing system's.
@@ -77,12 +77,13 @@ async fn answer(
     request: Request<Body>,
 ) -> Response {
     let began = app.machine.read().monotonic;
-    let id = request_id(request.headers());
+    let id = request_id(&app, request.headers());
     let (is_head, is_last) = (request.method() == Method::HEAD, head::is_last(&request));
     let route = route_of(path, request.method().as_str());
     let name = route.map_or(NO_ROUTE, |route| route.name);
     let shape = route.map_or(Shape::Plain, |route| route.shape);
-    let caller = caller_of(&request);
+    let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
+    let caller = Named(peer.as_deref());
     app.metrics.in_flight.inc();
     let outcome = handle(&app, path, route, parts.list(), (request, id.clone())).await;
     app.metrics.in_flight.dec();
@@ -108,7 +109,7 @@ async fn answer(
     app.metrics.answered(name, response.status().as_u16(), took);
     let status = response.status().as_u16();
     let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    tracing::debug!(request = id, caller, route = name, status, took_us, "answered");
+    tracing::debug!(request = id, %caller, route = name, status, took_us, "answered");
     if is_head { reply::without_body(response) } else { response }
 }
 
@@ -120,20 +121,25 @@ fn is_about_identity(problem: &Problem) -> bool {
     )
 }
 
-fn caller_of(request: &Request<Body>) -> String {
-    let peer = request.extensions().get::<Arc<Peer>>();
-    let identity = peer.and_then(|peer| peer.identity.as_ref().ok());
-    identity.map_or_else(|| "nobody".to_owned(), |identity| identity.caller.to_string())
+/// A peer as log lines name it: written only where a line is.
+struct Named<'a>(Option<&'a Peer>);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.and_then(|peer| peer.identity.as_ref().ok()) {
+            Some(identity) => identity.caller.fmt(f),
+            None => f.write_str("nobody"),
+        }
+    }
 }
 
 /// The client's, where it is one that can be written down; else a new one.
-fn request_id(headers: &HeaderMap) -> String {
+fn request_id(app: &App, headers: &HeaderMap) -> String {
     let sent = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let fits = |id: &&str| {
         (1..=REQUEST_ID_MAX).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic())
     };
-    // Without randomness there is no id, and no reason not to answer.
-    sent.filter(fits).map_or_else(|| random::text().unwrap_or_default(), str::to_owned)
+    sent.filter(fits).map_or_else(|| app.request_ids.next(), str::to_owned)
 }
 
 /// The methods of a path, as the Go router lists them.
@@ -148,13 +154,13 @@ fn methods(path: &str) -> Vec<&'static str> {
 }
 
 /// Writes a refusal down: who was denied what, and why.
-fn denied(app: &App, problem: &Problem, route: &str, caller: &str, id: &str) {
+fn denied(app: &App, problem: &Problem, route: &str, caller: &Named<'_>, id: &str) {
     let (code, status) = (problem.code().unwrap_or(Code::Internal), problem.status());
     let reason = Because { reason: Word(code.as_str()) };
     app.metrics.denied.get_or_create(&reason).inc();
     tracing::info!(
         target: AUDIT,
-        request = id, caller, route, status, code = code.as_str(), said = problem.error,
+        request = id, %caller, route, status, code = code.as_str(), said = problem.error,
         "denied"
     );
 }
@@ -198,11 +204,11 @@ fn no_certificate() -> Problem {
 
 /// Who asks, as of now: a certificate may have been revoked, or its time may be over, since the
 /// connection was made.
-fn identify(app: &App, peer: &Peer) -> Result<Identity, Problem> {
-    let identity = peer.identity.clone();
+fn identify(app: &App, peer: &Peer) -> Result<Arc<Identity>, Problem> {
+    let identity = peer.identity.as_ref();
     let identity =
         identity.map_err(|error| Problem::new(Code::InvalidIdentity, error.to_string()))?;
-    if app.revoked.covers(&identity) {
+    if app.revoked.covers(identity) {
         let said = "this certificate was revoked: ask an operator for a new one";
         return Err(Problem::new(Code::CertificateRevoked, said));
     }
@@ -210,7 +216,7 @@ fn identify(app: &App, peer: &Peer) -> Result<Identity, Problem> {
         let said = "the client certificate has expired: renew it and connect again";
         return Err(Problem::new(Code::CertificateRequired, said));
     }
-    Ok(identity)
+    Ok(Arc::clone(identity))
 }
 
 fn find(

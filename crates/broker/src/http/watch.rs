@@ -54,7 +54,7 @@ pub(super) async fn open(call: &Call) -> Result<Response, Problem> {
         ended: false,
         end: Box::pin(end(call)),
         app: Arc::clone(&call.app),
-        identity: call.identity.clone(),
+        identity: Arc::clone(&call.identity),
         _open: Open::new(&call.app, seat),
     };
     reader.tell(&first);
@@ -81,7 +81,7 @@ enum End {
 /// Waits for the end.
 fn end(call: &Call) -> impl Future<Output = End> + Send + 'static {
     let (leaving, shut) = (call.peer.leaving.clone(), call.app.revoked.clone());
-    let identity = call.identity.clone();
+    let identity = Arc::clone(&call.identity);
     async move {
         tokio::select! {
             () = leaving.wait() => End::Goodbye,
@@ -127,7 +127,7 @@ struct Reader {
     ended: bool,
     end: Pin<Box<dyn Future<Output = End> + Send>>,
     app: Arc<App>,
-    identity: Identity,
+    identity: Arc<Identity>,
     _open: Open,
 }
 
