@@ -19,13 +19,23 @@ pub(crate) struct Args {
 enum Suite {
     /// Decisions, the engine on its logs, loading
     Core,
+    /// The real broker over mTLS, beside a handler that does nothing and one fsync
+    Broker,
 }
 
 /// Runs one benchmark; its table goes to the terminal.
 pub(crate) fn run(repo: &Repo, args: &Args) -> Result<bool> {
     let (package, bench) = match args.suite {
         Suite::Core => ("sublet-broker", "core"),
+        Suite::Broker => ("sublet-broker", "broker"),
     };
+    if matches!(args.suite, Suite::Broker) {
+        // What is measured is the program itself; cargo makes it beside the benchmark.
+        let build = process::cargo(["build", "--locked", "--release", "--package", "sublet"]);
+        if !process::passes(repo.root(), build)? {
+            return Ok(false);
+        }
+    }
     let mut command = process::cargo(["bench", "--locked", "--package", package, "--bench", bench]);
     if !args.rest.is_empty() {
         command.arg("--").args(&args.rest);

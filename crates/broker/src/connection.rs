@@ -117,8 +117,9 @@ fn h1(limits: &Limits) -> http1::Builder {
         .timer(TokioTimer::new())
         // Runs from the end of the last answer; `Guard` bounds the headers themselves.
         .header_read_timeout(limits.idle)
-        .max_headers(limits.headers)
-        .max_buf_size(limits.head_bytes);
+        // Twice what is let through: what is beyond by less gets an answer that says so.
+        .max_headers(limits.headers * 2)
+        .max_buf_size(limits.head_bytes * 2);
     builder
 }
 
@@ -129,7 +130,7 @@ fn h2(limits: &Limits) -> http2::Builder<Tasks> {
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_ANSWER)
         .max_concurrent_streams(limits.streams_per_connection)
-        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(limits.head_bytes * 2).unwrap_or(u32::MAX))
         .max_send_buf_size(SEND_BYTES_MAX);
     builder
 }

@@ -33,7 +33,9 @@ pub struct Limits {
     pub drain: Duration,
     /// Bodies beyond the ordinary length that are read at the same time.
     pub large_bodies: usize,
-    /// Of all headers of one request.
+    /// Of the path and query of one request: no URL of ours has a thousand.
+    pub uri_bytes: usize,
+    /// Of all headers of one request. Twice that is read, so that an answer can say so.
     pub head_bytes: usize,
     /// Headers of one request.
     pub headers: usize,
@@ -74,6 +76,7 @@ impl Default for Limits {
             write: Duration::from_secs(30),
             drain: Duration::from_secs(20),
             large_bodies: 16,
+            uri_bytes: 4 * KIB,
             head_bytes: 16 * KIB,
             headers: 64,
             streams_per_connection: 100,

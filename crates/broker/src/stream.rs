@@ -42,7 +42,11 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, NotACursor> {
         let (revision, time) = text.split_once('.').ok_or(NotACursor)?;
-        let number = |text: &str| text.parse::<u64>().map_err(|_| NotACursor);
+        // Written in one way only: a sign or a leading zero is not ours.
+        let number = |text: &str| {
+            let number = text.parse::<u64>().map_err(|_| NotACursor)?;
+            if number.to_string() == text { Ok(number) } else { Err(NotACursor) }
+        };
         Ok(Self { revision: Revision(number(revision)?), time: Time::from_millis(number(time)?) })
     }
 }

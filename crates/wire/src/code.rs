@@ -73,7 +73,9 @@ codes! {
     TooManyKeys = 409, "The cluster has as many remembered keys as it may have.";
     TooManyWaiting = 409, "As many requests wait already as may wait.";
     BodyTooLarge = 413, "The body is longer than is read.";
+    UriTooLong = 414, "The path and query are longer than is read.";
     RateLimited = 429, "The cluster sends more requests than its share.";
+    HeadersTooLarge = 431, "The headers are longer than is read.";
     Internal = 500, "The broker made a mistake.";
     ProvidersOverdue = 503, "Only clusters whose advertisement is overdue could lend this.";
     Overloaded = 503, "The broker is too busy; nothing was done.";

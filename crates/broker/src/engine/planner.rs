@@ -24,8 +24,11 @@ use super::write::soon;
 use super::{Answer, Batch, Commit, Engine, Failure, Revoked, Submitted, Work};
 use crate::clock::{Clock, Machine};
 
-/// How often the market is noted: what is lost with the process is this old.
-const NOTE_EVERY: Duration = Duration::from_secs(10);
+/// How often the market is noted: at least so long after the last time, longer where more has to
+/// be noted, and in the end at most so long.
+const NOTE_AFTER: Duration = Duration::from_secs(1);
+const NOTE_EACH: Duration = Duration::from_millis(10);
+const NOTE_WITHIN: Duration = Duration::from_secs(30);
 /// How often time is looked at when nothing else happens: expiry is due within a second.
 const SWEEP_EVERY: Duration = Duration::from_millis(200);
 /// The most messages between two looks at the clock and the disk.
@@ -71,6 +74,13 @@ impl Planner {
         let logged = if anything_due { loaded.head.time } else { Time::default() };
         let mut clock = Clock::start(logged, machine.read());
         clock.saw(loaded.head.time, machine.read());
+        if clock.is_suspended() {
+            tracing::warn!(
+                last_logged = loaded.head.time.as_millis(),
+                "the wall clock is far ahead of the log, so nothing expires: if the clock is right, \
+                 say so with `sublet confirm-clock`; if it is wrong, set it and restart"
+            );
+        }
         let grace = policy.recovery_grace;
         let mut planner = Self {
             engine: Engine::new(Books::new(loaded.ledger), policy).shared(shared),
@@ -177,6 +187,9 @@ impl Planner {
         match commit {
             Commit::Done { then } => {
                 if std::mem::take(&mut self.confirming) {
+                    if self.clock.is_suspended() {
+                        tracing::info!("the wall clock was confirmed: what is due expires again");
+                    }
                     self.clock.confirm(self.machine.read());
                     self.grace_over = self.grace_from_now();
                 }
@@ -219,7 +232,9 @@ impl Planner {
 
     fn note_if_due(&mut self) {
         let now = self.machine.read().monotonic;
-        if self.unnoted.is_empty() || now.saturating_sub(self.noted_at) < NOTE_EVERY {
+        let many = u32::try_from(self.unnoted.len()).unwrap_or(u32::MAX);
+        let pause = NOTE_AFTER.saturating_add(NOTE_EACH.saturating_mul(many)).min(NOTE_WITHIN);
+        if self.unnoted.is_empty() || now.saturating_sub(self.noted_at) < pause {
             return;
         }
         self.noted_at = now;

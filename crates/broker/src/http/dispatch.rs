@@ -18,7 +18,7 @@ use sublet_wire::{Body as WireBody, Code, Problem, ROUTES, Route, Shape, limits,
 
 use super::app::App;
 use super::call::{Call, forbidden};
-use super::{advertisements, clusters, instructions, lists, operator, reply, reservations};
+use super::{advertisements, clusters, head, instructions, lists, operator, reply, reservations};
 use crate::admission::Turn;
 use crate::authorize::{Endpoint, Relation, Row, Verdict, route_of, row_of};
 use crate::connection::Peer;
@@ -78,7 +78,7 @@ async fn answer(
 ) -> Response {
     let began = app.machine.read().monotonic;
     let id = request_id(request.headers());
-    let is_head = request.method() == Method::HEAD;
+    let (is_head, is_last) = (request.method() == Method::HEAD, head::is_last(&request));
     let route = route_of(path, request.method().as_str());
     let name = route.map_or(NO_ROUTE, |route| route.name);
     let shape = route.map_or(Shape::Plain, |route| route.shape);
@@ -100,6 +100,9 @@ async fn answer(
     };
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, id);
+    }
+    if is_last {
+        response.headers_mut().insert(hyper::header::CONNECTION, HeaderValue::from_static("close"));
     }
     let took = app.machine.read().monotonic.saturating_sub(began);
     app.metrics.answered(name, response.status().as_u16(), took);
@@ -163,6 +166,7 @@ async fn handle(
     parts: Result<Vec<(String, String)>, Problem>,
     (request, id): (Request<Body>, String),
 ) -> Result<Response, Problem> {
+    head::check(&request, &app.limits)?;
     if path == paths::HEALTH && route.is_some() {
         // Asked by whoever has a certificate, also one that names nobody, as in the Go broker.
         return Ok(health());

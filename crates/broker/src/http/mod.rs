@@ -9,6 +9,7 @@
 
 mod app;
 mod call;
+mod head;
 mod dispatch;
 mod reply;
 mod advertisements;

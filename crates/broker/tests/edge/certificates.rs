@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use rcgen::{DnType, ExtendedKeyUsagePurpose};
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 
 use super::stage::{Authority, Client, Pair, Stage, Wish, advertisement, quick, tls, until};
 
@@ -19,19 +19,39 @@ async fn is_served(stage: &Stage, authority: &str, pair: Option<&Pair>) -> bool 
     }
 }
 
+/// Signed by nobody but itself.
+fn self_signed() -> Pair {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "c1");
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let certificate = params.self_signed(&key).unwrap().pem();
+    Pair { certificate, key: key.serialize_pem() }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_valid_client_certificate_of_the_authority_is_let_in() {
     let stage = Stage::new().await;
-    let (own, other) = (&stage.authority, Authority::new("first"));
-    let expired = Wish { until: (2021, 1, 1), ..Wish::client("c1") };
-    let server = Wish { usage: ExtendedKeyUsagePurpose::ServerAuth, ..Wish::client("c1") };
-    let good = own.issue(&Wish::client("c1"));
-    assert!(is_served(&stage, &own.pem, Some(&good)).await);
-    assert!(!is_served(&stage, &own.pem, None).await);
-    assert!(!is_served(&stage, &own.pem, Some(&own.issue(&expired))).await);
-    assert!(!is_served(&stage, &own.pem, Some(&own.issue(&server))).await);
-    // The same name, another key.
-    assert!(!is_served(&stage, &own.pem, Some(&other.issue(&Wish::client("c1")))).await);
+    let (own, c1) = (&stage.authority, || Wish::client("c1"));
+    let other = Authority::new("first");
+    let any = ExtendedKeyUsagePurpose::Any;
+    let server = ExtendedKeyUsagePurpose::ServerAuth;
+    #[rustfmt::skip]
+    let rows = [
+        ("a good one",                        true,  Some(own.issue(&c1()))),
+        ("none",                              false, None),
+        ("its time is over",                  false, Some(own.issue(&Wish { until: (2021, 1, 1), ..c1() }))),
+        ("its time has not begun",            false, Some(own.issue(&Wish { from: (2098, 1, 1), ..c1() }))),
+        ("a server's",                        false, Some(own.issue(&Wish { usage: server, ..c1() }))),
+        ("for any use, which names none",     false, Some(own.issue(&Wish { usage: any, ..c1() }))),
+        ("another authority of the same name", false, Some(other.issue(&c1()))),
+        ("an authority of another name",      false, Some(Authority::new("second").issue(&c1()))),
+        ("no authority at all",               false, Some(self_signed())),
+    ];
+    for (what, expected, pair) in rows {
+        assert_eq!(is_served(&stage, &own.pem, pair.as_ref()).await, expected, "{what}");
+        assert!(is_served(&stage, &own.pem, Some(&own.issue(&c1()))).await, "after: {what}");
+    }
     stage.end().await;
 }
 

@@ -7,4 +7,6 @@ mod authorization;
 mod certificates;
 mod streams;
 mod input;
+mod framing;
+mod rotation;
 mod ports;

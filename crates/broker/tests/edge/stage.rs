@@ -42,7 +42,9 @@ pub(crate) struct Wish {
     pub(crate) names: Vec<(DnType, String)>,
     pub(crate) serial: Option<u64>,
     pub(crate) usage: ExtendedKeyUsagePurpose,
-    /// The last day of its validity.
+    /// The first day of its validity.
+    pub(crate) from: (i32, u8, u8),
+    /// The last one.
     pub(crate) until: (i32, u8, u8),
 }
 
@@ -52,6 +54,7 @@ impl Wish {
             names: vec![(DnType::CommonName, name.to_owned())],
             serial: None,
             usage: ExtendedKeyUsagePurpose::ClientAuth,
+            from: (2020, 1, 1),
             until: (2099, 1, 1),
         }
     }
@@ -94,9 +97,8 @@ impl Authority {
         }
         params.serial_number = wish.serial.map(SerialNumber::from);
         params.extended_key_usages = vec![wish.usage.clone()];
-        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
-        let (year, month, day) = wish.until;
-        params.not_after = rcgen::date_time_ymd(year, month, day);
+        let day = |(year, month, day)| rcgen::date_time_ymd(year, month, day);
+        (params.not_before, params.not_after) = (day(wish.from), day(wish.until));
         let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
         Pair { certificate, key: key.serialize_pem() }
     }
@@ -211,7 +213,9 @@ pub(crate) struct Client {
 
 pub(crate) fn tls(authority: &str, pair: Option<&Pair>) -> ClientConfig {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
+    for authority in CertificateDer::pem_slice_iter(authority.as_bytes()) {
+        roots.add(authority.unwrap()).unwrap();
+    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -259,11 +263,20 @@ impl Client {
         path: &str,
         body: Option<&str>,
     ) -> Result<Answer> {
+        self.send_bytes(method, path, body.unwrap_or_default().as_bytes()).await
+    }
+
+    pub(crate) async fn send_bytes(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+    ) -> Result<Answer> {
         let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
         for (name, value) in &self.headers {
             request = request.header(*name, value);
         }
-        let body = Bytes::copy_from_slice(body.unwrap_or_default().as_bytes());
+        let body = Bytes::copy_from_slice(body);
         self.sender.ready().await.context("the connection is closed")?;
         let response = self.sender.send_request(request.body(Full::new(body))?).await?;
         let (head, body) = response.into_parts();

@@ -1,10 +1,14 @@
 //! The act in which the broker is killed: what was acknowledged is there afterwards, and what was on
 //! its way happens exactly once.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
-use sublet_wire::client::Client;
+use sublet_core::id::Key;
+use sublet_wire::client::{Client, Error};
 use sublet_wire::v1::Reservation;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::acts::{ask, key};
 use super::stage::Stage;
@@ -12,6 +16,9 @@ use super::world::World;
 
 /// How many requests are on their way when the broker is killed.
 const ON_THEIR_WAY: u32 = 20;
+/// How long a caller goes on asking, and how often.
+const PATIENCE: Duration = Duration::from_secs(20);
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// What must be the same after a crash.
 fn essence(mut all: Vec<Reservation>) -> Vec<String> {
@@ -31,7 +38,7 @@ pub(super) async fn survive(world: &mut World, stage: &mut Stage) -> Result<()> 
     let mut callers = JoinSet::new();
     for number in 0..ON_THEIR_WAY {
         let (client, key) = (shop.clone(), key(&format!("crash-{number}"))?);
-        callers.spawn(async move { client.reserve_under(&ask("100m", "64Mi"), &key).await });
+        callers.spawn(async move { persist(&client, &key).await });
     }
     let first = callers.join_next().await.context("nobody asked")???;
     let pid = world.broker.pid();
@@ -52,6 +59,18 @@ pub(super) async fn survive(world: &mut World, stage: &mut Stage) -> Result<()> 
     world.forget_heard();
     give_back(&shop, world).await?;
     stage.table(&world.all_active().await?).await
+}
+
+/// Asks again under the same key until the outcome is known. A broker that has just come back may
+/// not have heard of any cluster yet, and then says that there is none.
+async fn persist(client: &Client, key: &Key) -> Result<Reservation, Error> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match client.reserve_under(&ask("100m", "64Mi"), key).await {
+            Err(_) if Instant::now() < until => tokio::time::sleep(ASK_AGAIN).await,
+            answer => return answer,
+        }
+    }
 }
 
 /// Everything from before is there, and each caller has one reservation.

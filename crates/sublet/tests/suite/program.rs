@@ -32,6 +32,8 @@ impl Person {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sublet"));
         command.args(words).current_dir(self.home.path()).stdin(Stdio::null());
         command.env_clear().env("HOME", self.home.path()).env("USER", "anna");
+        // What a killed process leaves behind goes with the home.
+        command.env("TMPDIR", self.home.path());
         command
     }
 
