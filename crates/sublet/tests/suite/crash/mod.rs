@@ -173,7 +173,10 @@ impl Siege {
         let copy = tempfile::tempdir().unwrap();
         for file in std::fs::read_dir(self.fleet.data()).unwrap() {
             let file = file.unwrap();
-            std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+            // The notes of the market are in a folder of their own, and no part of the log.
+            if file.file_type().unwrap().is_file() {
+                std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+            }
         }
         copy
     }
