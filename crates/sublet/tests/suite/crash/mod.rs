@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use sublet_wire::client::{Client, Options, Page, ReservationQuery};
 use sublet_wire::v1::Reservation;
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -113,10 +114,14 @@ impl Siege {
         self.shared.counted(Count::Granted) + self.shared.counted(Count::Released)
     }
 
+    fn wait_for_load(&self, more: u64) {
+        let enough = self.acknowledged() + more;
+        wait_for("the load", || (self.acknowledged() >= enough).then_some(()));
+    }
+
     /// One crash under load, and everything that must hold after it.
     fn cycle(&mut self, number: u64) {
-        let enough = self.acknowledged() + 1 + below(ACKNOWLEDGED_MAX);
-        wait_for("the load", || (self.acknowledged() >= enough).then_some(()));
+        self.wait_for_load(1 + below(ACKNOWLEDGED_MAX));
         let before = self.shared.journal().clone();
         self.fleet.kill();
         self.in_doubt += self.in_doubt_now();
@@ -157,15 +162,23 @@ impl Siege {
 
     /// Counted in a copy of the dead broker's folder: the original is for the next one to recover.
     fn in_doubt_now(&self) -> usize {
-        let copy = tempfile::tempdir().unwrap();
-        for file in std::fs::read_dir(self.fleet.data()).unwrap() {
-            let file = file.unwrap();
-            std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
-        }
+        let copy = self.copy();
         let journal = self.shared.journal().clone();
         let mut recount = self.recount.clone();
         recount.read_on(copy.path());
         unsettled(&journal, &recount).len()
+    }
+
+    fn copy(&self) -> TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(self.fleet.data()).unwrap() {
+            let file = file.unwrap();
+            // The notes of the market are in a folder of their own, and no part of the log.
+            if file.file_type().unwrap().is_file() {
+                std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+            }
+        }
+        copy
     }
 
     /// What was acknowledged until now is in the log, and nothing that nobody asked for.
@@ -276,4 +289,25 @@ fn nothing_acknowledged_is_lost_however_often_the_broker_is_killed() {
         back[back.len() - 1],
     );
     assert!(counted(Count::Unanswered) > 0, "no crash hit anybody");
+}
+
+#[test]
+fn a_log_that_was_set_back_is_noticed() {
+    let mut siege = Siege::new();
+    siege.wait_for_load(20);
+    siege.fleet.kill();
+    let older = siege.copy();
+    siege.fleet.start();
+    siege.fleet.wait_ready();
+    siege.wait_for_load(20);
+    siege.fleet.kill();
+    let journal = siege.shared.journal().clone();
+    let objections = |folder: &std::path::Path| {
+        let mut recount = Recount::new(&capacity());
+        recount.read_on(folder);
+        audit(&journal, &siege.shared.journal(), &recount)
+    };
+    assert_eq!(objections(&siege.fleet.data()), Vec::<String>::new());
+    let found = objections(older.path());
+    assert!(found.iter().any(|why| why.contains("was acknowledged and is lost")), "{found:?}");
 }
