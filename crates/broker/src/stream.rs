@@ -79,6 +79,8 @@ pub struct Stream {
     /// How long ended reservations are remembered.
     retention: Span,
     news: Receiver<News>,
+    /// Up to here its reader was told everything by a look: older news would contradict it.
+    seen: Revision,
     /// It is watched anew, and its reader was not given the whole list yet.
     behind: bool,
 }
@@ -92,23 +94,28 @@ impl Stream {
         retention: Span,
     ) -> Result<(Self, Part), Failure> {
         let news = handle.watch(cluster.clone())?;
-        let stream = Self { handle, cluster, retention, news, behind: false };
+        let seen = Revision::default();
+        let mut stream = Self { handle, cluster, retention, news, seen, behind: false };
         let first = stream.look(after).await?;
+        stream.seen = first.cursor.revision;
         Ok((stream, first))
     }
 
     /// What comes next; waits for it. Nothing is lost when the wait is given up.
     pub async fn next(&mut self) -> Result<Part, Failure> {
         if !self.behind {
-            if let Some(News { revision, time, instructions }) = self.news.recv().await {
-                return Ok(Part { cursor: Cursor { revision, time }, whole: false, instructions });
+            while let Some(News { revision, time, instructions }) = self.news.recv().await {
+                if revision > self.seen {
+                    let cursor = Cursor { revision, time };
+                    return Ok(Part { cursor, whole: false, instructions });
+                }
             }
             // Too slow, or the engine has ended; then it cannot be watched again either.
             self.news = self.handle.watch(self.cluster.clone())?;
             self.behind = true;
         }
         let whole = self.look(None).await?;
-        self.behind = false;
+        (self.behind, self.seen) = (false, whole.cursor.revision);
         Ok(whole)
     }
 

@@ -17,7 +17,7 @@ use crate::decision::index::{Index, Note, Row};
 use crate::event::{Basis, Event, Subject};
 use crate::id::{ClusterId, ReservationId};
 use crate::ledger::{Change, Error, Ledger, Stamp};
-use crate::market::{Entry, Market};
+use crate::market::{Entry, Freshness, Market};
 use crate::policy::{Policy, Silence};
 use crate::reservation::{Confirmation, State};
 use crate::resources::Resources;
@@ -106,21 +106,30 @@ impl Books {
         self.ledger.advance(stamp)
     }
 
-    /// Takes an advertisement that just arrived; an older one than is known changes nothing.
+    /// Takes an advertisement that just arrived; an older one than is known changes nothing. Says
+    /// whether something may fit now that did not before.
     pub fn hear(&mut self, advertisement: Advertisement, now: Time, silence: &Silence) -> bool {
         if !self.market.is_news(&advertisement) {
             return false;
         }
         let cluster = advertisement.cluster.clone();
+        let before = self.market.entry(&cluster).map(|entry| {
+            let Advertisement { labels, capabilities, lending, grants, .. } = &entry.advertisement;
+            let same = *labels == advertisement.labels
+                && *capabilities == advertisement.capabilities
+                && *lending == advertisement.lending
+                && grants.is_some() == advertisement.grants.is_some();
+            (self.room_of(entry), same && entry.freshness(silence, now) == Freshness::Active)
+        });
         self.market.hear(advertisement, now, silence);
         self.overlap_anew(&cluster);
-        true
+        before.is_none_or(|(room, same)| !same || !self.room(&cluster).fits_in(&room))
     }
 
     /// Takes what an earlier process had noted of the market.
-    pub fn remember(&mut self, entry: Entry) {
+    pub fn remember(&mut self, entry: Entry, now: Time) {
         let cluster = entry.advertisement.cluster.clone();
-        self.market.remember(entry);
+        self.market.remember(entry, now);
         self.overlap_anew(&cluster);
     }
 
@@ -129,13 +138,15 @@ impl Books {
         self.overlaps.get(provider).cloned().unwrap_or_default()
     }
 
-    /// The ground on which capacity can be taken from a provider.
-    pub fn basis(&self, provider: &ClusterId, policy: &Policy) -> Option<Basis> {
+    /// The ground on which capacity can be taken from a provider at `now`. What was heard while the
+    /// record of that time was already open counts as just heard: a basis never comes from after
+    /// its record.
+    pub fn basis(&self, provider: &ClusterId, policy: &Policy, now: Time) -> Option<Basis> {
         let entry = self.market.entry(provider)?;
         let Overlap { covered, ghosts } = self.overlap(provider);
         Some(Basis {
             number: entry.advertisement.number,
-            received_at: entry.received_at,
+            received_at: entry.received_at.min(now),
             suspect_after: entry.suspect_after(&policy.silence),
             allocatable: entry.advertisement.allocatable.clone(),
             allocated: entry.advertisement.allocated.clone(),

@@ -48,9 +48,18 @@ pub struct Entry {
     /// Heard by this process, not only remembered from an earlier one.
     #[serde(skip)]
     pub heard: bool,
+    /// Since when this process could have heard it.
+    #[serde(skip)]
+    pub listening_since: Time,
 }
 
 impl Entry {
+    /// How long it has been silent, as far as this process can say: the time in which no broker
+    /// listened is not its silence.
+    pub fn silent_for(&self, now: Time) -> Span {
+        now.since(self.received_at.max(self.listening_since))
+    }
+
     /// From which age on it is Suspect.
     pub fn suspect_after(&self, silence: &Silence) -> Span {
         let intervals = self.interval.unwrap_or_default().as_millis();
@@ -121,14 +130,16 @@ impl Market {
         let interval =
             self.entry(&advertisement.cluster).and_then(|entry| entry.interval_after(now, silence));
         let cluster = advertisement.cluster.clone();
-        let entry = Entry { advertisement, received_at: now, interval, heard: true };
+        let entry =
+            Entry { advertisement, received_at: now, interval, heard: true, listening_since: now };
         self.entries.insert(cluster, entry);
     }
 
     /// Takes what an earlier process had noted; it stays Suspect until it is heard.
-    pub(crate) fn remember(&mut self, entry: Entry) {
+    pub(crate) fn remember(&mut self, entry: Entry, now: Time) {
         let cluster = entry.advertisement.cluster.clone();
-        self.entries.entry(cluster).or_insert(Entry { heard: false, ..entry });
+        let entry = Entry { heard: false, listening_since: now, ..entry };
+        self.entries.entry(cluster).or_insert(entry);
     }
 }
 
@@ -176,10 +187,23 @@ mod tests {
         let entry = market.entry(&cluster).unwrap().clone();
         assert_eq!(entry.freshness(&Silence::default(), now), Freshness::Active);
         let mut restarted = Market::default();
-        restarted.remember(entry);
+        restarted.remember(entry, now);
         let entry = restarted.entry(&cluster).unwrap();
         assert_eq!(entry.freshness(&Silence::default(), now), Freshness::Suspect);
         let later = now.checked_add(Span::from_secs(600)).unwrap();
         assert_eq!(entry.freshness(&Silence::default(), later), Freshness::Stale);
+    }
+
+    #[test]
+    fn the_time_in_which_no_broker_listened_is_not_a_clusters_silence() {
+        let (market, cluster, now) = after(&[30]);
+        let entry = market.entry(&cluster).unwrap().clone();
+        let back = now.checked_add(Span::from_secs(3600)).unwrap();
+        let mut restarted = Market::default();
+        restarted.remember(entry, back);
+        let entry = restarted.entry(&cluster).unwrap();
+        assert_eq!(entry.silent_for(back), Span::ZERO);
+        let later = back.checked_add(Span::from_secs(5)).unwrap();
+        assert_eq!(entry.silent_for(later), Span::from_secs(5));
     }
 }

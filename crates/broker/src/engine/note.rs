@@ -12,18 +12,20 @@ use sublet_core::id::ClusterId;
 use sublet_core::market::Entry;
 use sublet_log::{Checksum, Log, NOTE_BYTES_MAX};
 
-/// Into how many notes the market is spread: each of 100 000 clusters' share stays below the limit.
-const NOTES: u8 = 255;
+/// The market is spread over 256 notes: each of 100 000 clusters' share stays below the limit. The
+/// grants that a cluster reported are left out, as nothing is lent there before it reports anew.
+const LAST: u8 = 255;
 
 /// Everything that was noted.
 pub(super) fn load(log: &dyn Log) -> Vec<Entry> {
-    (0..=NOTES).flat_map(|number| read(log, &name(number))).collect()
+    (0..=LAST).flat_map(|number| read(log, &name(number))).collect()
 }
 
 /// Notes what is known of these clusters now, beside what was noted of others.
 pub(super) fn keep(log: &dyn Log, entries: Vec<Entry>) {
     let mut notes: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
-    for entry in entries {
+    for mut entry in entries {
+        entry.advertisement.grants = None;
         notes.entry(name(number(&entry.advertisement.cluster))).or_default().push(entry);
     }
     for (name, news) in notes {
@@ -36,10 +38,9 @@ pub(super) fn keep(log: &dyn Log, entries: Vec<Entry>) {
                 merged.insert(cluster, entry);
             }
         }
-        let bytes = serde_json::to_vec(&merged.values().collect::<Vec<_>>());
         // Too much to keep, or a disk that fails: the note stays as it was, and nothing depends on it.
-        if let Ok(bytes) =
-            bytes.map(|bytes| if bytes.len() > NOTE_BYTES_MAX { vec![] } else { bytes })
+        if let Ok(bytes) = serde_json::to_vec(&merged.values().collect::<Vec<_>>())
+            && bytes.len() <= NOTE_BYTES_MAX
         {
             drop(log.put_note(&name, &bytes));
         }

@@ -106,8 +106,9 @@ impl Planner {
 
     /// Takes what an earlier process had noted of the market.
     pub(super) fn remember(&mut self, entries: Vec<Entry>) {
+        let now = self.now();
         for entry in entries {
-            self.engine.remember(entry);
+            self.engine.remember(entry, now);
         }
     }
 

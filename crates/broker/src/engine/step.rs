@@ -99,8 +99,8 @@ impl<T> Engine<T> {
     }
 
     /// Takes what an earlier process had noted of the market.
-    pub fn remember(&mut self, entry: Entry) {
-        self.books.remember(entry);
+    pub fn remember(&mut self, entry: Entry, now: Time) {
+        self.books.remember(entry, now);
     }
 
     /// From now on, changes of reservations are collected, or not.
@@ -144,7 +144,8 @@ impl<T> Engine<T> {
             let outcome = self.plan(&submitted.work, now)?;
             self.open(now).planned.push(Planned { submitted, outcome });
         }
-        self.fill(None, now)
+        // What was taken in already may say more about who has room.
+        if self.backlog.is_empty() { self.fill(None, now) } else { Ok(()) }
     }
 
     /// Does what operators asked for and, with `expire`, what time has made due.

@@ -78,7 +78,7 @@ fn explanation(
         return Some(explain::refused(books, requester, ask, policy, now));
     }
     let provider = reservation.holding()?.provider.clone();
-    let basis = books.basis(&provider, policy)?;
+    let basis = books.basis(&provider, policy, now)?;
     Some(explain::granted(books, requester, ask, &Pick { provider, basis }, policy, now))
 }
 

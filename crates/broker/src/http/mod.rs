@@ -2,7 +2,7 @@
 //!
 //! Upstream: `wire` says what bytes mean. Downstream: `engine` sequences commands.
 //!
-//! Every request goes the same way, in [`dispatch`]: who is it, which route, may it, is it its turn,
+//! Every request goes the same way, in `dispatch`: who is it, which route, may it, is it its turn,
 //! read the body, answer, count. The routes are the wire's table, who may is the table of
 //! [`crate::authorize`], and what answers them is a file per resource here. Statuses are chosen by
 //! the wire's codes and nowhere else.

@@ -122,7 +122,7 @@ pub fn decide(
     };
     found
         .and_then(|provider| {
-            let basis = books.basis(&provider, policy)?;
+            let basis = books.basis(&provider, policy, now)?;
             Some(Pick { provider, basis })
         })
         .ok_or(if suspects { NoPick::OnlySuspects } else { NoPick::NobodyFits })

@@ -69,7 +69,8 @@ impl Scene<'_> {
         if !growth.is_zero() {
             self.check_growth(reservation, grant, growth)?;
         }
-        let basis = self.books.basis(&grant.provider, self.policy).unwrap_or_default();
+        let basis =
+            self.books.basis(&grant.provider, self.policy, self.at.time).unwrap_or_default();
         Ok(Plan::about(id, [Event::Resized { id, amounts: resources.clone(), basis }]))
     }
 

@@ -66,7 +66,7 @@ impl Scene<'_> {
             let limit = limit?;
             let lends = ledger.account(cluster).is_some_and(|a| !a.lending.is_empty());
             let lost = ledger.standing(cluster).is_some_and(|standing| standing.lost.is_some());
-            let silent = self.at.time.since(entry.received_at) >= limit;
+            let silent = entry.silent_for(self.at.time) >= limit;
             let why = || format!("silent for {} s", limit.as_millis() / 1000);
             (lends && silent && !lost).then(|| Event::Lost {
                 cluster: cluster.clone(),

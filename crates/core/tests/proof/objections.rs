@@ -29,7 +29,7 @@ fn objections_to(world: &mut World, command: &Command, events: Vec<Event>) -> St
 }
 
 fn grant(world: &World, id: ReservationId, provider: &str, amounts: Resources) -> Event {
-    let basis = world.books.basis(&cluster(provider), &world.policy).unwrap();
+    let basis = world.books.basis(&cluster(provider), &world.policy, world.now).unwrap();
     let (expires_at, activate_by, confirms) = (None, None, true);
     let provider = cluster(provider);
     Event::Granted { id, provider, amounts, expires_at, activate_by, confirms, basis }

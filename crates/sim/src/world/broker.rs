@@ -108,12 +108,11 @@ impl World {
         if clock.is_suspended() {
             self.sometimes.hit("clock suspended");
         }
-        let mut books = Books::new(loaded.ledger);
+        let (mut books, now) = (Books::new(loaded.ledger), clock.now(reading));
         if self.setup.remembers {
-            broker.market.iter().cloned().for_each(|entry| books.remember(entry));
+            broker.market.iter().cloned().for_each(|entry| books.remember(entry, now));
         }
         let writer = Writer((u128::from(life) << 8) + at as u128 + 1);
-        let now = clock.now(reading);
         let grace = self.setup.policy.recovery_grace;
         let grace_over = now.checked_add(grace).unwrap_or(now);
         self.audit.booted(writer, grace_over, &books, now);

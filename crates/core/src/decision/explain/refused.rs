@@ -130,8 +130,8 @@ impl<'a> Tally<'a> {
 
     /// How much more the cluster would need, whatever its cap says; none beyond 64 bits.
     fn missing(&self, known: Known<'a>) -> Option<Resources> {
-        let Question { books, ask, policy, .. } = self.question;
-        let basis = books.basis(known.cluster, policy)?;
+        let Question { books, ask, policy, now, .. } = self.question;
+        let basis = books.basis(known.cluster, policy, now)?;
         let taken = books.held(known.cluster).minus_floor(&basis.covered);
         let taken = taken.checked_add(&basis.ghosts).ok()?.checked_add(&basis.allocated).ok()?;
         above(&ask.resources, &taken, |kind| Some(basis.allocatable.get(kind)))

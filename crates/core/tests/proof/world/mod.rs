@@ -203,7 +203,7 @@ impl World {
         let entries: Vec<_> = self.books.market().entries().map(|(_, e)| e.clone()).collect();
         self.books = Books::new(self.books.ledger().clone());
         for entry in entries {
-            self.books.remember(entry);
+            self.books.remember(entry, self.now);
         }
         for heard in self.model.heard.values_mut() {
             heard.live = false;
