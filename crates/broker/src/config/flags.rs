@@ -32,8 +32,8 @@ pub enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Every step.
-    #[value(alias = "trace")]
+    /// Every step; also any of zap's numbers.
+    #[value(aliases = ["trace", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"])]
     Debug,
     /// What happens.
     Info,
