@@ -22,7 +22,10 @@ pub(super) fn check_absent(folder: &Path, names: &[&str]) -> Result<()> {
     let mut paths = names.iter().map(|name| folder.join(name));
     match paths.find(|path| path.exists()) {
         Some(path) => {
-            bail!("{} exists, and is not written over: name another folder (--out; for a CA --dir)", path.display())
+            bail!(
+                "{} exists, and is not written over: name another folder (--out; for a CA --dir)",
+                path.display()
+            )
         }
         None => Ok(()),
     }
