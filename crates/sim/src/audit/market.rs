@@ -98,7 +98,9 @@ impl Auditor {
             let number = advert.number;
             let ear = self.ears.entry((writer, advert.cluster.clone())).or_default();
             let known = ear.newest.and_then(|(_, at)| self.adverts.get(at)?.number);
-            if number.is_none() || known.is_none() || number > known {
+            // The same again is a sign of life where it was only remembered.
+            let again = number == known && !ear.heard;
+            if number.is_none() || known.is_none() || number > known || again {
                 ear.newest = Some((time, at));
                 ear.heard = true;
                 ear.lately.push_back((time, at));
