@@ -1,12 +1,19 @@
 //! The engine on real threads, on real homes of the log.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Condvar, Mutex};
+mod gated;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use sublet_broker::engine::{self, Answer, Failure, Handle, Options, Running, Settled};
+use gated::Gated;
+use sublet_broker::engine::{
+    self, Answer, Engine, Failure, Handle, Options, Running, Settled, Submitted, Work,
+};
 use sublet_core::advertisement::{Advertisement, Number};
+use sublet_core::books::Books;
+use sublet_core::event::Event;
 use sublet_core::id::{ClusterId, Revision};
 use sublet_core::plan::{Command, Refusal, Reply, Which};
 use sublet_core::policy::Policy;
@@ -15,9 +22,7 @@ use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
 use sublet_log::embedded::Embedded;
 use sublet_log::faulty::{Fault, Faulty, Plan};
-use sublet_log::{
-    AppendError, Head, Log, Memory, ReadError, Record, Snapshot, StoreError, Writer, snapshot,
-};
+use sublet_log::{Log, Memory, Writer, snapshot};
 
 const GIB: u64 = 1 << 30;
 
@@ -82,54 +87,6 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
         thread::sleep(Duration::from_millis(10));
     }
     panic!("{what} did not happen within 10 s");
-}
-
-/// A log whose appends wait at a gate: shows what happens while the disk is slow.
-#[derive(Clone, Default)]
-struct Gated {
-    home: Memory,
-    open: Arc<(Mutex<bool>, Condvar)>,
-    reached: Arc<AtomicUsize>,
-}
-
-impl Gated {
-    fn set(&self, open: bool) {
-        *self.open.0.lock().unwrap() = open;
-        self.open.1.notify_all();
-    }
-}
-
-impl Log for Gated {
-    fn append(&self, record: &Record) -> Result<(), AppendError> {
-        self.reached.fetch_add(1, Ordering::SeqCst);
-        let closed = self.open.0.lock().unwrap();
-        drop(self.open.1.wait_while(closed, |open| !*open).unwrap());
-        self.home.append(record)
-    }
-    fn head(&self) -> Result<Head, ReadError> {
-        self.home.head()
-    }
-    fn read(&self, from: Revision, limit: usize) -> Result<Vec<Record>, ReadError> {
-        self.home.read(from, limit)
-    }
-    fn follow(&self, from: Revision, n: usize, wait: Duration) -> Result<Vec<Record>, ReadError> {
-        self.home.follow(from, n, wait)
-    }
-    fn snapshot(&self) -> Result<Option<Snapshot>, ReadError> {
-        self.home.snapshot()
-    }
-    fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
-        self.home.put_snapshot(snapshot)
-    }
-    fn compact(&self, before: Time) -> Result<(), StoreError> {
-        self.home.compact(before)
-    }
-    fn note(&self, name: &str) -> Result<Option<Vec<u8>>, ReadError> {
-        self.home.note(name)
-    }
-    fn put_note(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.home.put_note(name, bytes)
-    }
 }
 
 fn contend(handles: &[Handle], callers: usize) -> usize {
@@ -352,4 +309,34 @@ fn a_long_log_is_folded_into_a_snapshot_beside_the_running_engine() {
     engine.stop().unwrap();
     let lent = snapshot::load(&log).unwrap().ledger;
     assert_eq!(lent.account(&cluster("c1")).unwrap().lent.cpu, 10_000);
+}
+
+#[test]
+fn a_basis_never_comes_from_after_its_record() {
+    let mut engine = Engine::new(Books::default(), policy());
+    let at = |millis: u64| Time::from_millis(1_800_000_000_000 + millis);
+    let say = |sequence, now, engine: &mut Engine<()>| {
+        let room = Resources::new(4000, 4 * GIB);
+        let mut said = Advertisement::plain(cluster("c1"), room, Resources::default());
+        said.number = Some(Number { incarnation: 1, sequence });
+        let work = Work::Command(Command::Advertise(Box::new(said)));
+        engine.step([Submitted { work, ticket: () }], now).unwrap();
+    };
+    let ask = |key, now, engine: &mut Engine<()>| {
+        let work = Work::Command(request("c0", key, 1));
+        engine.step([Submitted { work, ticket: () }], now).unwrap();
+    };
+    say(1, at(0), &mut engine);
+    ask("a", at(10), &mut engine);
+    // The record is open since then; what is heard now came later than its time.
+    say(2, at(20), &mut engine);
+    ask("b", at(30), &mut engine);
+    let batch = engine.close().0.unwrap();
+    let bases = batch.body.events().iter().filter_map(|event| match event {
+        Event::Reserved { basis, .. } => Some(basis.received_at),
+        _ => None,
+    });
+    let bases: Vec<_> = bases.collect();
+    assert_eq!(bases.len(), 2);
+    assert!(bases.iter().all(|received| *received <= batch.stamp.time), "{bases:?}");
 }

@@ -1,7 +1,12 @@
 //! Streams of instructions on a running engine: nothing is missed, whatever is cut.
 
+mod gated;
+
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use gated::Gated;
 
 use sublet_broker::engine::{self, Handle, Options, Running};
 use sublet_broker::stream::{Cursor, Part, Stream};
@@ -23,7 +28,7 @@ fn cluster(name: &str) -> ClusterId {
     name.parse().unwrap()
 }
 
-fn start(log: &Arc<Memory>) -> Running {
+fn start(log: &Arc<impl Log + 'static>) -> Running {
     let log: Arc<dyn Log> = log.clone();
     let loaded = snapshot::load(log.as_ref()).unwrap();
     let policy = Arc::new(Policy { recovery_grace: Span::ZERO, ..Policy::default() });
@@ -68,7 +73,7 @@ fn duties(part: &Part) -> Vec<(ReservationId, Side, Duty)> {
 
 #[tokio::test]
 async fn both_sides_are_told_of_a_grant_and_of_its_end() {
-    let running = start(&Arc::default());
+    let running = start(&Arc::new(Memory::new()));
     let handle = running.handle();
     advertise(&handle, "c2").await;
     let (mut lender, first) = open(&handle, "c2", None).await;
@@ -85,7 +90,7 @@ async fn both_sides_are_told_of_a_grant_and_of_its_end() {
 
 #[tokio::test]
 async fn a_stream_that_was_cut_resumes_with_what_it_missed() {
-    let running = start(&Arc::default());
+    let running = start(&Arc::new(Memory::new()));
     let handle = running.handle();
     advertise(&handle, "c2").await;
     let (mut stream, _) = open(&handle, "c2", None).await;
@@ -104,7 +109,7 @@ async fn a_stream_that_was_cut_resumes_with_what_it_missed() {
 
 #[tokio::test]
 async fn a_cursor_that_is_too_old_or_of_another_history_gets_the_whole_list() {
-    let running = start(&Arc::default());
+    let running = start(&Arc::new(Memory::new()));
     let handle = running.handle();
     advertise(&handle, "c2").await;
     let id = reserve(&handle, "a").await;
@@ -118,7 +123,7 @@ async fn a_cursor_that_is_too_old_or_of_another_history_gets_the_whole_list() {
 
 #[tokio::test]
 async fn a_reader_that_falls_behind_is_given_the_whole_list_again() {
-    let running = start(&Arc::default());
+    let running = start(&Arc::new(Memory::new()));
     let handle = running.handle();
     advertise(&handle, "c2").await;
     let (mut stream, _) = open(&handle, "c2", None).await;
@@ -141,7 +146,7 @@ async fn a_reader_that_falls_behind_is_given_the_whole_list_again() {
 
 #[tokio::test]
 async fn a_stream_ends_with_the_engine() {
-    let running = start(&Arc::default());
+    let running = start(&Arc::new(Memory::new()));
     let (mut stream, _) = open(&running.handle(), "c2", None).await;
     running.stop().unwrap();
     assert!(stream.next().await.is_err());
@@ -164,4 +169,31 @@ async fn the_market_is_remembered_across_a_restart_and_not_believed() {
     assert!(matches!(refused, engine::Failure::Refused(Refusal::OnlySuspects(_))), "{refused}");
     advertise(&handle, "c2").await;
     reserve(&handle, "a").await;
+}
+
+#[tokio::test]
+async fn what_a_list_has_taken_in_is_not_told_again_after_it() {
+    let gate = Gated::default();
+    gate.set(true);
+    let running = start(&Arc::new(gate.clone()));
+    let handle = running.handle();
+    advertise(&handle, "c2").await;
+    let over = reserve(&handle, "a").await;
+    // Somebody watches already, so that changes are collected.
+    let (_other, _) = open(&handle, "c2", None).await;
+    gate.set(false);
+    let reached = gate.reached.load(Ordering::SeqCst);
+    let kept = handle.submit(request("b")).unwrap();
+    while gate.reached.load(Ordering::SeqCst) == reached {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // One record is on its way to the disk, and the end of the other is planned for the next.
+    let (by, which) = (Actor::Cluster(cluster("c1")), Which::Id(over));
+    let released = handle.submit(Command::Release { by, which }).unwrap();
+    let opened = open(&handle, "c2", None);
+    let ((mut stream, list), ()) = tokio::join!(opened, async { gate.set(true) });
+    let kept = kept.answer().await.unwrap().reservation.unwrap().id;
+    released.answer().await.unwrap();
+    assert_eq!(duties(&list), [(kept, Side::Provider, Duty::Keep)]);
+    assert_eq!(duties(&next(&mut stream).await), [(over, Side::Provider, Duty::Gone)]);
 }

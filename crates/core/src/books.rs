@@ -345,3 +345,28 @@ impl Books {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Span;
+
+    #[test]
+    fn only_a_word_that_may_admit_somebody_says_so() {
+        let (mut books, silence) = (Books::default(), Silence::default());
+        let now = Time::from_millis(1_800_000_000_000);
+        let word = |cpu| {
+            let cluster = "c1".parse().unwrap();
+            Advertisement::plain(cluster, Resources::new(cpu, 10), Resources::default())
+        };
+        assert!(books.hear(word(10), now, &silence), "the first");
+        assert!(!books.hear(word(10), now, &silence), "the same again");
+        assert!(!books.hear(word(9), now, &silence), "less");
+        assert!(books.hear(word(10), now, &silence), "more");
+        let mut labelled = word(10);
+        labelled.labels.insert("zone".into(), "a".into());
+        assert!(books.hear(labelled.clone(), now, &silence), "another label");
+        let later = now.checked_add(Span::from_secs(3600)).unwrap();
+        assert!(books.hear(labelled, later, &silence), "back after a silence");
+    }
+}
