@@ -224,7 +224,11 @@ impl Cluster {
         let what = format!("the deployment {name} of {}", self.name());
         Ok(wait_for(&what, PATIENCE, || {
             let found = api.get(&path).ok()?;
-            (found["status"]["readyReplicas"] == found["spec"]["replicas"]).then_some(())
+            let status = &found["status"];
+            let seen = status["observedGeneration"] == found["metadata"]["generation"];
+            // None is not said to be ready, rather than said to be none.
+            let ready = status["readyReplicas"].as_u64().unwrap_or(0);
+            (seen && found["spec"]["replicas"] == ready).then_some(())
         })?)
     }
 
