@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::wait::wait_for;
 
 /// How long a fill may take to come alive on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Nodes of one shape: `worker-0`, `worker-1`, …
 #[derive(Clone, Debug)]
