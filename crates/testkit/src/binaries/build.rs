@@ -54,13 +54,13 @@ pub enum Progress {
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// There is no Go.
-    #[error("{missing}\nGo is not installed, so it cannot be built either. {}", install())]
+    #[error("{}.\nGo, which would build them, is not installed. {}", .missing.not_found(), install())]
     NoGo {
         /// What is wanted.
         missing: Missing,
     },
     /// There is an old Go.
-    #[error("{missing}\nGo is here, but too old: it says `{found}`. {}", install())]
+    #[error("{}.\nGo, which would build them, is too old: {found}. {}", .missing.not_found(), install())]
     OldGo {
         /// What is wanted.
         missing: Missing,
