@@ -15,8 +15,10 @@ use sublet_log::{Log, snapshot};
 
 use super::note;
 
-/// How often the length of the log is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the log is looked at: often enough that little has to be done each time.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// It yields to everybody who answers somebody.
+const NICE: i32 = 10;
 
 /// How long the log becomes.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,9 @@ impl Default for Keeping {
 
 /// Keeps the log short, and the market noted, until the other end of `notes` is dropped.
 pub(super) fn keep(log: &dyn Log, keeping: Keeping, notes: &Receiver<Vec<Entry>>) {
+    #[cfg(target_os = "linux")]
+    // Of this thread alone, on Linux. One that may not be nice works all the same.
+    rustix::process::nice(NICE).ok();
     let newest = log.snapshot().ok().flatten();
     let mut last = newest.map_or(Revision::default(), |snapshot| snapshot.revision());
     loop {
@@ -43,6 +48,7 @@ pub(super) fn keep(log: &dyn Log, keeping: Keeping, notes: &Receiver<Vec<Entry>>
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
+        drop(log.tend());
         // Whatever went wrong is tried again; the engine itself notices a log that is gone.
         if let Ok(Some(newest)) = keep_once(log, keeping, last) {
             last = newest;
