@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use sublet_core::id::Revision;
 use sublet_log::backup::backup;
-use sublet_log::snapshot::{load, take};
 use sublet_log::embedded::Options;
+use sublet_log::snapshot::{load, take};
 use sublet_log::{AppendError, Embedded, Log, fsck};
 
 use crate::child::{Ack, Task, command};
