@@ -13,6 +13,8 @@
 
 mod work;
 mod flight;
+mod backlog;
+mod retry;
 mod step;
 mod commit;
 mod handle;

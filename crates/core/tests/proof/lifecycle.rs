@@ -4,7 +4,7 @@ mod cells;
 
 use crate::world::{World, ask, cluster, key, secs};
 use sublet_core::event::Event;
-use sublet_core::plan::{Action, Command, Refusal, Reply, Which};
+use sublet_core::plan::{Action, Command, Refusal, Reply, TRIES_MAX, Which};
 use sublet_core::policy::{Allowance, Policy};
 use sublet_core::reservation::{Actor, Ask, Confirmation, Phase, Reason, State};
 use sublet_core::resources::Resources;
@@ -230,6 +230,19 @@ fn waiting_requests_are_served_by_capped_priority_then_by_age_and_small_ones_may
     }
     assert_eq!(order, [first, boast, old, young]);
     assert_eq!(world.phase(large), Phase::Pending);
+}
+
+#[test]
+fn one_plan_tries_so_many_of_those_who_wait_and_says_how_far_it_came() {
+    let mut world = World::new(Policy::default());
+    let large: Vec<_> =
+        (0..TRIES_MAX).map(|n| world.reserve("c3", &n.to_string(), waits(0, 5)).unwrap()).collect();
+    let small = world.reserve("c3", "small", waits(0, 1)).unwrap();
+    world.advertise("c1", 4, 4);
+    let Reply::NotYetFilled(place) = world.fill().reply else { panic!("all in one plan") };
+    assert_eq!(Some(&place.2), large.last());
+    let rest = Command::Fill { after: Some(place), floor: None };
+    assert!(matches!(world.run(&rest).unwrap().reply, Reply::Filled(place) if place.2 == small));
 }
 
 #[test]
