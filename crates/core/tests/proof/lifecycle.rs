@@ -3,6 +3,9 @@
 mod cells;
 
 use crate::world::{World, ask, cluster, key, secs};
+use sublet_core::advertisement::Backend;
+use sublet_core::decision::explain::Explanation;
+use sublet_core::decision::filter::Filter;
 use sublet_core::event::Event;
 use sublet_core::plan::{Action, Command, Refusal, Reply, TRIES_MAX, Which};
 use sublet_core::policy::{Allowance, Policy};
@@ -117,6 +120,23 @@ fn growth_is_held_first_and_a_shrink_returns_on_acknowledgement_of_the_newest_on
     assert_eq!(world.room("c1"), Resources::new(1, 1), "that was the growth");
     world.acknowledge(id);
     assert_eq!(world.room("c1"), Resources::new(2, 2));
+}
+
+#[test]
+fn growth_that_is_refused_is_not_refused_for_how_the_two_are_joined() {
+    let mut world = one_provider();
+    let asked = Ask { backends: [Backend::Liqo].into(), ..ask(1, 1) };
+    let id = world.reserve("c2", "a", asked).unwrap();
+    world.acknowledge(id);
+    let mut word = world.books.market().entry(&cluster("c1")).unwrap().advertisement.clone();
+    word.number = Some(world.number());
+    word.capabilities.backends = [Backend::Liqoctl].into();
+    world.hear(word);
+    let Err(Refusal::NobodyFits(why)) = resize(&mut world, id, 5) else { panic!("it fits") };
+    let Explanation::Refused(why) = *why else { panic!("granted") };
+    assert_eq!(why.refused.get(&Filter::Fit), Some(&1), "{why}");
+    assert_eq!(why.refused.get(&Filter::Backend), None, "{why}");
+    resize(&mut world, id, 4).unwrap();
 }
 
 #[test]
