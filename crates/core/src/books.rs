@@ -116,6 +116,7 @@ impl Books {
     /// whether something may fit now that did not before.
     pub fn hear(&mut self, advertisement: Advertisement, now: Time, silence: &Silence) -> bool {
         if !self.market.is_news(&advertisement) {
+            self.market.hear_again(&advertisement);
             return false;
         }
         let cluster = advertisement.cluster.clone();

@@ -3,7 +3,7 @@
 mod cells;
 
 use crate::world::{World, ask, cluster, key, secs};
-use sublet_core::advertisement::Backend;
+use sublet_core::advertisement::{Advertisement, Backend};
 use sublet_core::decision::explain::Explanation;
 use sublet_core::decision::filter::Filter;
 use sublet_core::event::Event;
@@ -137,6 +137,18 @@ fn growth_that_is_refused_is_not_refused_for_how_the_two_are_joined() {
     assert_eq!(why.refused.get(&Filter::Fit), Some(&1), "{why}");
     assert_eq!(why.refused.get(&Filter::Backend), None, "{why}");
     resize(&mut world, id, 4).unwrap();
+}
+
+#[test]
+fn a_copy_of_an_advertisement_is_not_news_and_brings_nobody_back() {
+    let mut world = one_provider();
+    let word = world.books.market().entry(&cluster("c1")).unwrap().advertisement.clone();
+    world.operate(Action::DeclareLost(cluster("c1")));
+    let plan = world.hear(word.clone());
+    assert_eq!(plan.events, []);
+    assert!(matches!(plan.reply, Reply::Advertised { news: false, .. }));
+    let next = Advertisement { number: Some(world.number()), ..word };
+    assert_eq!(world.hear(next).events, [Event::Returned { cluster: cluster("c1") }]);
 }
 
 #[test]
