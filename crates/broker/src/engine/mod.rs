@@ -31,5 +31,5 @@ pub use handle::{Handle, Revoked, Ticket};
 pub use keep::Keeping;
 pub use run::{Error, Options, Running, start};
 pub use step::{Contradiction, Engine};
-pub use watch::News;
+pub use watch::{News, Watcher, Watchers};
 pub use work::{Answer, Deliver, Failure, Look, Settled, Submitted, Work};
