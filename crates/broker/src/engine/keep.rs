@@ -22,7 +22,7 @@ use crate::reload::chain;
 /// How often the length of the log is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The longest pause after a snapshot that failed.
-const PAUSE_MAX: Duration = Duration::from_secs(300);
+const PAUSE_MAX: Duration = Duration::from_mins(5);
 
 /// How long the log becomes.
 #[derive(Clone, Copy, Debug)]

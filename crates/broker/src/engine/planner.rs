@@ -191,7 +191,7 @@ impl Planner {
         match commit {
             Commit::Done { then } => {
                 if std::mem::take(&mut self.confirming) {
-                    self.set_clock(|clock, reading| clock.confirm(reading));
+                    self.set_clock(Clock::confirm);
                 }
                 self.due.extend(self.engine.committed());
                 if !then.is_empty() {
