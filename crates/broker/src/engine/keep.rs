@@ -19,9 +19,12 @@ use super::note;
 use crate::clock::Machine;
 use crate::reload::chain;
 
-/// How often the length of the log is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The longest pause after a snapshot that failed.
+/// How often the log is looked at: often enough that little has to be done each time.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// It yields to everybody who answers somebody.
+const NICE: i32 = 10;
+/// The pauses after a snapshot that failed, the first and the longest.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_mins(5);
 
 /// How long the log becomes.
@@ -49,6 +52,9 @@ pub(super) fn keep(
     written: &AtomicU64,
     notes: &Receiver<Vec<Entry>>,
 ) {
+    #[cfg(target_os = "linux")]
+    // Of this thread alone, on Linux. One that may not be nice works all the same.
+    rustix::process::nice(NICE).ok();
     let (machine, mut keeper) = (Machine::new(), Keeper::new(log, keeping));
     loop {
         match notes.recv_timeout(LOOK_EVERY) {
@@ -56,6 +62,8 @@ pub(super) fn keep(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
+        // A log that is gone is noticed by whoever writes next.
+        drop(log.tend());
         keeper.look(machine.read().monotonic, written.load(Ordering::Relaxed));
     }
 }
@@ -122,7 +130,7 @@ impl<'a> Keeper<'a> {
 
 /// Twice as long after each failure that follows another.
 fn pause_after(failures: u32) -> Duration {
-    LOOK_EVERY.saturating_mul(2_u32.saturating_pow(failures)).min(PAUSE_MAX)
+    PAUSE_MIN.saturating_mul(2_u32.saturating_pow(failures)).min(PAUSE_MAX)
 }
 
 #[cfg(test)]

@@ -128,10 +128,10 @@ fn growth_that_is_refused_is_not_refused_for_how_the_two_are_joined() {
     let asked = Ask { backends: [Backend::Liqo].into(), ..ask(1, 1) };
     let id = world.reserve("c2", "a", asked).unwrap();
     world.acknowledge(id);
-    let mut word = world.books.market().entry(&cluster("c1")).unwrap().advertisement.clone();
-    word.number = Some(world.number());
-    word.capabilities.backends = [Backend::Liqoctl].into();
-    world.hear(word);
+    let mut said = world.books.market().entry(&cluster("c1")).unwrap().advertisement.clone();
+    said.number = Some(world.number());
+    said.capabilities.backends = [Backend::Liqoctl].into();
+    world.hear(said);
     let Err(Refusal::NobodyFits(why)) = resize(&mut world, id, 5) else { panic!("it fits") };
     let Explanation::Refused(why) = *why else { panic!("granted") };
     assert_eq!(why.refused.get(&Filter::Fit), Some(&1), "{why}");
@@ -142,12 +142,12 @@ fn growth_that_is_refused_is_not_refused_for_how_the_two_are_joined() {
 #[test]
 fn a_copy_of_an_advertisement_is_not_news_and_brings_nobody_back() {
     let mut world = one_provider();
-    let word = world.books.market().entry(&cluster("c1")).unwrap().advertisement.clone();
+    let said = world.books.market().entry(&cluster("c1")).unwrap().advertisement.clone();
     world.operate(Action::DeclareLost(cluster("c1")));
-    let plan = world.hear(word.clone());
+    let plan = world.hear(said.clone());
     assert_eq!(plan.events, []);
     assert!(matches!(plan.reply, Reply::Advertised { news: false, .. }));
-    let next = Advertisement { number: Some(world.number()), ..word };
+    let next = Advertisement { number: Some(world.number()), ..said };
     assert_eq!(world.hear(next).events, [Event::Returned { cluster: cluster("c1") }]);
 }
 

@@ -22,7 +22,7 @@ use crate::scene::{
     FOREVER, WRITER, basis, cluster, contents, grow, note, quick_folder, reservation, seal,
 };
 
-const RECORDS: u64 = 1100;
+const RECORDS: u64 = 600;
 
 #[test]
 fn snapshots_and_compaction_go_on_beside_appends_and_readers() {

@@ -53,17 +53,11 @@ impl Auditor {
                 let lends = provider.as_ref() == Some(cluster);
                 lends || provider.is_some() && life.requester == *cluster
             };
-            let changes = life.versions.iter().filter(|(_, version)| part(&version.provider));
-            let (changed, _) = changes.clone().rfind(|(at, _)| *at <= here)?;
+            let mine = || life.versions.iter().filter(|(_, version)| part(&version.provider));
+            let (newest, _) = mine().rfind(|(at, _)| *at <= here)?;
             // A list leaves out what had ended when it was made, which was in the batch after.
-            let over = |(at, version): &&(Revision, _)| {
-                let version: &super::shadow::Version = version;
-                *at <= here.next() && version.phase.is_terminal()
-            };
-            let known = match view.told.get(id) {
-                Some(told) => told >= changed,
-                None => changes.clone().any(|change| over(&change)),
-            };
+            let over = || mine().any(|(at, v)| *at <= here.next() && v.phase.is_terminal());
+            let known = view.told.get(id).map_or_else(over, |told| told >= newest);
             (!known).then_some(*id)
         };
         self.lives.iter().find_map(unknown)

@@ -27,6 +27,7 @@ pub(super) const RETRIES_MAX: u32 = 20;
 pub(super) const RETRY_PAUSE_MS: u64 = 250;
 
 type Mailbox = Arc<Mutex<Vec<(Ticket, Heard)>>>;
+type Look = Box<dyn Fn(&Ledger, Time) -> Heard + Send>;
 
 /// A machine on which a broker runs, again and again.
 pub(super) struct Broker {
@@ -313,7 +314,7 @@ fn confirms_clock(order: &Order) -> bool {
 }
 
 fn submitted(call: Ticket, mailbox: &Mailbox, retention: Span) -> Submitted<Ticket> {
-    let look = |look: Box<dyn Fn(&Ledger, Time) -> Heard + Send>| {
+    let look = |look: Look| {
         let (call, mailbox) = (Arc::clone(&call), Arc::clone(mailbox));
         Work::Look(Box::new(move |books, now| {
             let (call, seen) = (Arc::clone(&call), look(books.ledger(), now));
