@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use super::run::Error;
 use super::watch::Watchers;
 use super::write::soon;
 use super::{Answer, Batch, Commit, Engine, Failure, Revoked, Submitted, Work};
-use crate::clock::{Clock, Machine};
+use crate::clock::{Clock, Machine, Reading};
 
 /// How often the market is noted: at least so long after the last time, longer where more has to
 /// be noted, and in the end at most so long.
@@ -39,6 +40,8 @@ pub(super) struct Outlets {
     pub(super) batches: SyncSender<Batch>,
     pub(super) keeper: SyncSender<Vec<Entry>>,
     pub(super) show_revoked: watch::Sender<Revoked>,
+    /// How many bytes were handed to the disk.
+    pub(super) written: Arc<AtomicU64>,
 }
 
 pub(super) struct Planner {
@@ -188,11 +191,7 @@ impl Planner {
         match commit {
             Commit::Done { then } => {
                 if std::mem::take(&mut self.confirming) {
-                    if self.clock.is_suspended() {
-                        tracing::info!("the wall clock was confirmed: what is due expires again");
-                    }
-                    self.clock.confirm(self.machine.read());
-                    self.grace_over = self.grace_from_now();
+                    self.set_clock(Clock::confirm);
                 }
                 self.due.extend(self.engine.committed());
                 if !then.is_empty() {
@@ -213,9 +212,19 @@ impl Planner {
     fn overtaken(&mut self, records: &[Record]) -> Result<(), Error> {
         self.engine.overtaken(records)?;
         if let Some(last) = records.last() {
-            self.clock.saw(last.time(), self.machine.read());
+            self.set_clock(|clock, reading| clock.saw(last.time(), reading));
         }
         Ok(())
+    }
+
+    /// Once the wall clock is believed again, holders have time to renew before anything expires.
+    fn set_clock(&mut self, set: impl FnOnce(&mut Clock, Reading)) {
+        let suspended = self.clock.is_suspended();
+        set(&mut self.clock, self.machine.read());
+        if suspended && !self.clock.is_suspended() {
+            tracing::info!("the wall clock was confirmed: what is due expires again");
+            self.grace_over = self.grace_from_now();
+        }
     }
 
     fn sweep_if_due(&mut self) -> Result<(), Error> {
@@ -274,6 +283,8 @@ impl Planner {
         let Some(batch) = batch else { return Ok(()) };
         self.writing = true;
         self.confirming = confirms_clock(&batch);
+        let bytes = u64::try_from(batch.body.size()).unwrap_or(u64::MAX);
+        self.outlets.written.fetch_add(bytes, Ordering::Relaxed);
         // The writing thread only goes before us when it panics.
         self.outlets.batches.send(batch).map_err(|_| Error::Panicked)
     }

@@ -7,6 +7,7 @@
 //! is told, and [`Running::join`] says why, so that the process can stop with it.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -128,7 +129,8 @@ pub fn start(
     let (batches, to_write) = sync_channel(1);
     let (keeper, notes) = sync_channel(1);
     let (show_revoked, revoked) = watch::channel(Revoked::default());
-    let outlets = Outlets { batches, keeper, show_revoked };
+    let written = Arc::new(AtomicU64::new(0));
+    let outlets = Outlets { batches, keeper, show_revoked, written: Arc::clone(&written) };
     let mut planner = Planner::new(loaded, policy, options.follow_every.is_some(), outlets);
     planner.remember(note::load(log.as_ref()));
     let (back, follow_every, shared) = (inbox.clone(), options.follow_every, Arc::clone(&log));
@@ -136,7 +138,7 @@ pub fn start(
         write(shared.as_ref(), committer, follow_every, &to_write, &back);
     })?;
     let keeping = options.keeping;
-    let keeping = spawn("sublet-keep", move || keep(log.as_ref(), keeping, &notes))?;
+    let keeping = spawn("sublet-keep", move || keep(log.as_ref(), keeping, &written, &notes))?;
     let planning = spawn("sublet-plan", move || planner.run(&messages))?;
     let threads = Threads { planning, writing, keeping };
     Ok(Running { handle: Handle::new(inbox, revoked, options.queue_max), threads: Some(threads) })
