@@ -22,7 +22,7 @@ use super::keep::{Keeping, keep};
 use super::note;
 use super::planner::{Outlets, Planner};
 use super::step::Contradiction;
-use super::write::{RETRIES_MAX, write};
+use super::write::{Desk, RETRIES_MAX, write};
 use super::{Committer, Handle, Revoked};
 
 /// Room in the queue for what is not work: policies, what became of batches, the end.
@@ -126,17 +126,16 @@ pub fn start(
     let committer = Committer::new(options.writer, loaded.head);
     let (inbox, messages) = sync_channel(options.queue_max.saturating_add(CONTROL_MAX));
     // One batch is on its way at a time, so neither side ever waits to hand over.
-    let (batches, to_write) = sync_channel(1);
+    let (jobs, to_do) = sync_channel(1);
+    let desk = Desk::new(Arc::clone(&log), committer, jobs, options.follow_every);
     let (keeper, notes) = sync_channel(1);
     let (show_revoked, revoked) = watch::channel(Revoked::default());
     let written = Arc::new(AtomicU64::new(0));
-    let outlets = Outlets { batches, keeper, show_revoked, written: Arc::clone(&written) };
-    let mut planner = Planner::new(loaded, policy, options.follow_every.is_some(), outlets);
+    let outlets = Outlets { desk, keeper, show_revoked, written: Arc::clone(&written) };
+    let mut planner = Planner::new(loaded, policy, outlets);
     planner.remember(note::load(log.as_ref()));
-    let (back, follow_every, shared) = (inbox.clone(), options.follow_every, Arc::clone(&log));
-    let writing = spawn("sublet-write", move || {
-        write(shared.as_ref(), committer, follow_every, &to_write, &back);
-    })?;
+    let (back, shared) = (inbox.clone(), Arc::clone(&log));
+    let writing = spawn("sublet-write", move || write(shared.as_ref(), &to_do, &back))?;
     let keeping = options.keeping;
     let keeping = spawn("sublet-keep", move || keep(log.as_ref(), keeping, &written, &notes))?;
     let planning = spawn("sublet-plan", move || planner.run(&messages))?;
