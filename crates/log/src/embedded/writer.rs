@@ -15,10 +15,6 @@ use crate::{Cause, Head, Record};
 /// What a commit writes beyond its data: about two pages.
 const COMMIT_OVERHEAD_BYTES: usize = 8 * 1024;
 
-/// An append makes the checkpoint itself where the journal has become so many times as long as it
-/// should: nobody tends the log, or the disk is too slow for it.
-const OVERDUE: usize = 4;
-
 /// The connection, while it may be used.
 pub(super) struct Writer {
     state: Result<Open, String>,
@@ -143,7 +139,7 @@ fn make_journal_durable(folder: &Path) -> io::Result<()> {
 impl Open {
     /// Done before a commit and not after it, so that its failure never hides behind a success.
     fn checkpoint_if_due(&mut self) -> Result<(), Cause> {
-        if self.journal_bytes < self.options.checkpoint_bytes.saturating_mul(OVERDUE) {
+        if self.journal_bytes < self.options.overdue_bytes {
             return Ok(());
         }
         self.checkpoint()

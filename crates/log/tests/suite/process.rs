@@ -61,7 +61,7 @@ fn a_log_in_use_is_looked_at_beside_its_writer() {
 #[test]
 fn a_log_that_is_tended_has_a_short_journal_and_loses_nothing() {
     let folder = quick_folder();
-    let options = Options { checkpoint_bytes: 100_000 };
+    let options = Options { checkpoint_bytes: 100_000, ..Options::default() };
     let log = Embedded::open_with(folder.path(), options).unwrap();
     let journal = || folder.path().join("sublet.db-wal").metadata().unwrap().len();
     grow(&log, 4);
