@@ -105,7 +105,7 @@ fn judge(error: &Error) -> (Exit, &'static str) {
         Error::Problem { status, problem } => match (problem.code(), status) {
             (Some(Code::Forbidden), _) => (
                 Exit::Forbidden,
-                "not allowed (operators' commands need an operator's certificate)",
+                "not allowed (see as whom with: sublet config get-contexts)",
             ),
             (_, 401 | 403) => (Exit::Forbidden, "not allowed"),
             (_, 404) => (Exit::NotFound, "not found"),

@@ -15,7 +15,7 @@ use sublet_wire::decode::{Fill, decode};
 use sublet_wire::{Code, Problem, problem_of};
 
 use super::app::App;
-use crate::authorize::Row;
+use crate::authorize::{Relation, Row};
 use crate::connection::Peer;
 use crate::engine::{Failure, Settled, Ticket};
 use crate::identity::{Caller, Identity};
@@ -44,7 +44,7 @@ impl Call {
     pub(crate) fn cluster(&self) -> Result<&ClusterId, Problem> {
         match self.caller() {
             Caller::Cluster(cluster) => Ok(cluster),
-            Caller::Operator(_) => Err(forbidden()),
+            caller @ Caller::Operator(_) => Err(forbidden(caller)),
         }
     }
 
@@ -52,7 +52,7 @@ impl Call {
     pub(crate) fn operator(&self) -> Result<&str, Problem> {
         match self.caller() {
             Caller::Operator(name) => Ok(name),
-            Caller::Cluster(_) => Err(forbidden()),
+            caller @ Caller::Cluster(_) => Err(forbidden(caller)),
         }
     }
 
@@ -199,11 +199,33 @@ pub(crate) fn new_key() -> Result<Key, Problem> {
 }
 
 /// The role does not allow it.
-pub(crate) fn forbidden() -> Problem {
+pub(crate) fn forbidden(caller: &Caller) -> Problem {
+    let said = match caller {
+        Caller::Operator(_) => {
+            "operators have no cluster, and this is done as one: use a cluster's certificate"
+        }
+        Caller::Cluster(_) => "this is for operators: use an operator's certificate",
+    };
+    Problem::new(Code::Forbidden, said)
+}
+
+/// One cluster asks about another.
+pub(crate) fn only_oneself() -> Problem {
     Problem::new(
         Code::Forbidden,
-        "the role of this certificate does not allow this: ask an operator",
+        "a cluster may ask about itself alone: leave the name out, or use an operator's certificate",
     )
+}
+
+/// It is there and the caller has a part in it, but this is for the other side to do.
+pub(crate) fn for_the_other_side(relation: Relation) -> Problem {
+    let said = match relation {
+        Relation::Provider => {
+            "this is for the requester of the reservation to do, and this cluster is its provider"
+        }
+        _ => "this is for the provider of the reservation to do, and this cluster is its requester",
+    };
+    Problem::new(Code::Forbidden, said)
 }
 
 /// A part of the path or of the query is wrong.
