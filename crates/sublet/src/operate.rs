@@ -4,8 +4,8 @@ use std::io::Write;
 
 use anyhow::Result;
 use sublet_core::id::ClusterId;
-use sublet_wire::client::{Client, Error};
 use sublet_wire::Code;
+use sublet_wire::client::{Client, Error};
 use sublet_wire::v1::{Amounts, Cap, ClusterDecision, Revocation};
 
 use crate::borrow::Amount;

@@ -7,12 +7,12 @@ use hyper::HeaderMap;
 use sublet_core::books::Books;
 use sublet_core::decision::explain::Explanation;
 use sublet_core::id::{ClusterId, Key};
-use sublet_core::plan::{Command, Refusal};
+use sublet_core::plan::Command;
 use sublet_core::policy::{Policy, Visibility};
 use sublet_core::reservation::Actor;
 use sublet_core::time::Time;
 use sublet_wire::decode::{Fill, decode};
-use sublet_wire::{Code, Problem, problem_of};
+use sublet_wire::{Code, Problem, problem_seen_by};
 
 use super::app::App;
 use crate::authorize::{Relation, Row};
@@ -98,11 +98,11 @@ impl Call {
     /// How many of a list, within the wire's bounds.
     pub(crate) fn limit(&self) -> Result<usize, Problem> {
         use sublet_wire::limits::{PAGE_DEFAULT, PAGE_MAX};
-        let limit = self.parameter_as::<u32>("limit")?.unwrap_or(PAGE_DEFAULT);
-        if !(1..=PAGE_MAX).contains(&limit) {
-            return Err(parameter("limit", &format!("write a number from 1 to {PAGE_MAX}")));
-        }
-        Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+        let limit = self.parameter("limit").map_or(Ok(PAGE_DEFAULT), str::parse).ok();
+        let limit = limit.filter(|limit| (1..=PAGE_MAX).contains(limit));
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        let wrong = || parameter("limit", &format!("write a number from 1 to {PAGE_MAX}"));
+        limit.ok_or_else(wrong)
     }
 
     /// The key that makes a repeat harmless, if the client sent one.
@@ -169,26 +169,17 @@ impl Call {
 
     /// An explanation as the caller may see it.
     pub(crate) fn seen(&self, why: &Explanation) -> sublet_wire::v1::Explanation {
-        (&why.seen_by(self.visibility())).into()
+        sublet_wire::v1::Explanation::seen_by(why, self.visibility())
     }
 
     /// What the caller is told of a failure.
     pub(crate) fn problem(&self, failure: Failure) -> Problem {
         let said = failure.to_string();
         match failure {
-            Failure::Refused(refusal) => problem_of(&self.redacted(refusal)),
+            Failure::Refused(refusal) => problem_seen_by(&refusal, self.visibility()),
             Failure::Overloaded => Problem::new(Code::Overloaded, said).retry_after(1),
             Failure::Unavailable => Problem::new(Code::Unavailable, said).retry_after(5),
             Failure::Unknown => Problem::new(Code::OutcomeUnknown, said).retry_after(1),
-        }
-    }
-
-    fn redacted(&self, refusal: Refusal) -> Refusal {
-        let seen = |why: Box<Explanation>| Box::new(why.seen_by(self.visibility()));
-        match refusal {
-            Refusal::NobodyFits(why) => Refusal::NobodyFits(seen(why)),
-            Refusal::OnlySuspects(why) => Refusal::OnlySuspects(seen(why)),
-            other => other,
         }
     }
 }

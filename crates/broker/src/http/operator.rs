@@ -27,9 +27,7 @@ pub(super) async fn operate(call: &Call) -> Result<Response, Problem> {
 
 async fn action(call: &Call) -> Result<(Action, String), Problem> {
     Ok(match call.row.endpoint {
-        Endpoint::ConfirmClock => {
-            (Action::ConfirmClock, call.json_or_nothing::<v1::Why>()?.why)
-        }
+        Endpoint::ConfirmClock => (Action::ConfirmClock, call.json_or_nothing::<v1::Why>()?.why),
         Endpoint::Revoke => {
             let sent: v1::Revocation = call.json()?;
             (Action::Revoke(sent.to_core()?), sent.why)

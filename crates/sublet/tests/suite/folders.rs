@@ -41,8 +41,8 @@ fn the_log_is_printed_for_people_and_for_scripts() {
     let anna = with_log(3);
     let lines = anna.ok("log data");
     assert_eq!(lines.lines().count(), 3);
-    assert!(lines.starts_with("1 1970-01-01T00:00:01.000Z 0000"), "{lines}");
-    assert!(lines.contains("{\"cordoned\":{\"cluster\":\"edge-3\""), "{lines}");
+    assert!(lines.starts_with("1 1970-01-01T00:00:01Z "), "{lines}");
+    assert!(lines.contains(" edge-3 cordoned by "), "{lines}");
     assert_eq!(anna.ok("log data --from 3").lines().count(), 1);
     let json = anna.ok("log data --from 2 -o json");
     let records: Vec<serde_json::Value> =

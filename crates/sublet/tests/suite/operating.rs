@@ -37,10 +37,10 @@ fn operators_decide_about_clusters_and_the_log_knows_who_and_why() {
 
     let log = town.anna.ok("log data");
     for (event, why) in
-        [("cordoned", "kernel-update"), ("capped", "shared"), ("lost", "burnt-down")]
+        [("cordoned", "kernel-update"), ("capped", "shared"), ("given up", "burnt-down")]
     {
         let line = log.lines().find(|line| line.contains(event) && line.contains(why));
-        assert!(line.is_some_and(|line| line.contains("\"operator\":\"anna\"")), "{event}: {log}");
+        assert!(line.is_some_and(|line| line.contains("by operator anna")), "{event}: {log}");
     }
 }
 

@@ -68,7 +68,11 @@ impl Client {
     }
 
     /// Give it up.
-    pub async fn declare_lost(&self, cluster: &ClusterId, what: &ClusterDecision) -> Result<(), Error> {
+    pub async fn declare_lost(
+        &self,
+        cluster: &ClusterId,
+        what: &ClusterDecision,
+    ) -> Result<(), Error> {
         self.tell(at(paths::LOST, cluster), what).await
     }
 

@@ -29,6 +29,9 @@ pub use reservation::{
     Decision, Failed, Renewal, Reservation, ReservationList, Resizing, Status, View,
 };
 
+pub(crate) use explanation::text as explanation_text;
+pub use reservation_text::{actor, confirmation, reason};
+
 /// The phases, as the wire names them.
 pub const PHASES: [&str; 6] = ["Pending", "Reserved", "Active", "Releasing", "Released", "Failed"];
 

@@ -5,8 +5,8 @@ use sublet_core::event::{self, Subject};
 use sublet_core::id::ClusterId;
 use sublet_core::resources::Limits;
 
-use super::Amounts;
 use super::reservation_text::actor;
+use super::{Amounts, is_false};
 use crate::decode::object;
 use crate::problem::Invalid;
 
@@ -27,7 +27,7 @@ pub struct ClusterDecision {
     #[serde(default)]
     pub why: String,
     /// Also about a cluster that nobody has heard of; without it that is taken for a slip.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub force: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct Cap {
     #[serde(default)]
     pub why: String,
     /// Also about a cluster that nobody has heard of; without it that is taken for a slip.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub force: bool,
 }
 
