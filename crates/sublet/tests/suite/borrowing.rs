@@ -66,8 +66,8 @@ fn every_kind_of_no_has_its_status() {
     town.fails_as("shop", "request --cpu 100 --memory 1Gi", 3, "96 cores less");
     town.fails_as("shop", "request --cpu x --memory 1Gi", 2, "--cpu");
     town.fails_as("shop", "request --cpu 0 --memory 1Gi", 2, "greater than zero");
-    town.fails_as("shop", "request --cpu -1 --memory 1Gi", 2, "requestedResources.cpu");
-    town.fails_as("shop", "request --cpu 1 --memory -1Gi", 2, "requestedResources.memory");
+    town.fails_as("shop", "request --cpu -1 --memory 1Gi", 2, "greater than zero");
+    town.fails_as("shop", "request --cpu 1 --memory -1Gi", 2, "greater than zero");
     town.fails_as("shop", "release", 2, "--key");
     town.fails_as("shop", "release rsv-aaaaaaaaaaaaaaaaaaaa", 4, "not found");
     town.fails_as("shop", "get clusters edge", 4, "not found");
