@@ -1,8 +1,7 @@
 //! From a context to a broker that answers, and from its errors to what to do next.
 
-use std::fs;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -89,9 +88,9 @@ const NO_CONTEXT: &str = "it is not known which broker is meant and as whom: mak
 
 /// A client for somebody who waits.
 fn client(context: &Context) -> Result<Client> {
-    let Certificates { certificate, key, ca } = &context.certificates;
-    let read = |path: &Path| fs::read(path).with_context(|| format!("{} not read", path.display()));
-    let credentials = Credentials::from_pem(read(certificate)?, read(key)?, read(ca)?);
+    let Certificates { certificate, key, ca } = context.certificates.clone();
+    let credentials = Credentials::from_files([certificate, key, ca]).map_err(Error::from);
+    let credentials = credentials.map_err(failed)?;
     let options = Options {
         attempts: ATTEMPTS,
         patience: PATIENCE,
