@@ -47,7 +47,7 @@ pub enum Level {
 /// The command line, as it is typed. Each flag is also an environment variable: `--http-port` is
 /// `SUBLET_HTTP_PORT`. `-x` works where `--x` does.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Options", args_override_self = true)]
+#[command(args_override_self = true)]
 pub struct Flags {
     /// Where the log is kept: one folder for one broker.
     #[arg(long, env = "SUBLET_DATA_DIR", default_value = "/var/lib/sublet")]

@@ -100,7 +100,9 @@ impl Wanted {
         };
         let phase = call.parameter("phase").map(|text| {
             let found = Phase::ALL.into_iter().find(|phase| phase.to_string() == text);
-            found.ok_or_else(|| parameter("phase", &format!("write one of {:?}", v1::PHASES)))
+            found.ok_or_else(|| {
+                parameter("phase", &format!("write one of {}", v1::PHASES.join(", ")))
+            })
         });
         let (after, limit) = (call.parameter_as("after")?, call.limit()?);
         Ok(Self { cluster, role, phase: phase.transpose()?, after, limit })

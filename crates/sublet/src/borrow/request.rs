@@ -110,16 +110,23 @@ fn waits(reservation: &Reservation) -> String {
 
 /// A refusal with what would have been enough, where the broker said so beside its message.
 fn refused(error: Error) -> anyhow::Error {
-    let why = error.problem().and_then(|problem| problem.details.explanation.as_ref());
-    let Some(why) = why.map(reasons) else { return failed(error) };
-    match error.code() {
-        Some(Code::NoSuitableCluster) => said(error, format!("no cluster can lend this: {why}")),
-        Some(Code::ProvidersOverdue) => {
-            let hint = "only a cluster that is overdue could lend this, ask again soon";
-            said(error, format!("{hint}: {why}"))
-        }
-        _ => failed(error),
+    match in_our_words(&error) {
+        Some(message) => said(error, message),
+        None => failed(error),
     }
+}
+
+/// Why nobody lends, without the words of the Go system around it.
+pub(crate) fn in_our_words(error: &Error) -> Option<String> {
+    let why = error.problem().and_then(|problem| problem.details.explanation.as_ref())?;
+    let what = match error.code() {
+        Some(Code::NoSuitableCluster) => "no cluster can lend this",
+        Some(Code::ProvidersOverdue) => {
+            "only a cluster that is overdue could lend this, ask again soon"
+        }
+        _ => return None,
+    };
+    Some(format!("{what}: {}", reasons(why)))
 }
 
 fn show(reservation: &Reservation, args: &Args) -> Result<()> {

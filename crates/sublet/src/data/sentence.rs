@@ -5,7 +5,7 @@ use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
 use sublet_core::resources::Resources;
 use sublet_core::time::Time;
 use sublet_wire::Timestamp;
-use sublet_wire::v1::{Amounts, actor, confirmation, reason};
+use sublet_wire::v1::{Amounts, actor, reason};
 
 /// What happened.
 pub(super) fn sentence(event: &Event) -> String {
@@ -131,7 +131,9 @@ fn why(because: Reason, by: &Actor) -> String {
 fn known(of_provider: Confirmation) -> &'static str {
     match of_provider {
         Confirmation::Confirmed => "confirmed by its provider",
-        other => confirmation(other),
+        Confirmation::Unconfirmed => "its provider never confirms",
+        Confirmation::ProviderLost => "its provider is lost",
+        Confirmation::NothingHeld => "nothing was held",
     }
 }
 

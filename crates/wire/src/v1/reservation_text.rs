@@ -18,7 +18,7 @@ pub fn reason(reason: Reason) -> &'static str {
 }
 
 /// What is known of the provider, as the wire names it.
-pub fn confirmation(known: Confirmation) -> &'static str {
+pub(crate) fn confirmation(known: Confirmation) -> &'static str {
     match known {
         Confirmation::Confirmed => "Confirmed",
         Confirmation::Unconfirmed => "Unconfirmed",
