@@ -14,6 +14,7 @@ use crate::recount::{Amounts, Grant, Name, Recount, Stand, Wait};
 
 /// What happened to one request.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that are written down as they happen")]
 pub(crate) struct Line {
     /// What was asked for, and every size that was asked for after that.
     pub(crate) sizes: Vec<Amounts>,

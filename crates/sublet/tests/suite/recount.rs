@@ -111,7 +111,9 @@ impl Recount {
             let Some(last) = records.last() else { return (snapshot, oldest) };
             self.next = last.revision().next();
             for record in &records {
-                record.events().iter().for_each(|event| self.take(record.time(), event));
+                for event in record.events() {
+                    self.take(record.time(), event);
+                }
             }
         }
     }
@@ -156,7 +158,9 @@ impl Recount {
                 self.buried.insert(name);
             }
             Event::Forgotten { reservations, tombstones } => {
-                reservations.iter().for_each(|id| self.forget(*id));
+                for id in reservations {
+                    self.forget(*id);
+                }
                 for (requester, key) in tombstones {
                     self.forgotten += 1;
                     self.buried.remove(&(requester.to_string(), key.to_string()));

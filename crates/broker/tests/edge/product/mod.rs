@@ -53,8 +53,12 @@ fn of_bodies() -> Vec<Row> {
         };
         for (field, kind) in &fields {
             let (texts, code) = kind.texts();
-            texts.iter().for_each(|text| put(field, json!(text), code));
-            kind.others().into_iter().for_each(|value| put(field, value, "InvalidBody"));
+            for text in texts {
+                put(field, json!(text), code);
+            }
+            for value in kind.others() {
+                put(field, value, "InvalidBody");
+            }
         }
         let whole = right.to_string();
         for end in (1..whole.len()).step_by(CUT_EVERY) {
@@ -65,7 +69,8 @@ fn of_bodies() -> Vec<Row> {
 }
 
 fn escaped(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+    let bytes: Vec<_> = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    bytes.concat()
 }
 
 /// Every part of a path, and every parameter, with every name that is none.

@@ -73,7 +73,7 @@ impl Borrower {
         if (granted.is_none() || self.held.len() > HELD_MAX)
             && let Some((name, id)) = self.held.pop_front()
         {
-            let id = (turn % 2 == 0).then_some(id);
+            let id = turn.is_multiple_of(2).then_some(id);
             release(&self.shared, &self.client, &name, id).await;
             self.shared.journal().line(&name).done = true;
         }
