@@ -6,12 +6,10 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use serde::Serialize;
 use sublet_core::policy::Policy;
 use sublet_log::{Log, snapshot};
 use tokio::net::TcpListener;
@@ -27,6 +25,7 @@ use crate::config::{Address, Config};
 use crate::engine::{self, Keeping, Options};
 use crate::http::{App, Names, router};
 use crate::limits::Limits;
+use crate::listen::{Addresses, Listeners};
 use crate::metrics::Metrics;
 use crate::plain::{self, Ready};
 use crate::policy::{self, Source};
@@ -94,53 +93,6 @@ pub enum Error {
     /// A task panicked.
     #[error("a part of the broker failed")]
     Task(#[from] JoinError),
-}
-
-/// Where the broker is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Addresses {
-    /// The API.
-    pub http: SocketAddr,
-    /// Probes.
-    pub health: Option<SocketAddr>,
-    /// Metrics.
-    pub metrics: Option<SocketAddr>,
-}
-
-struct Listeners {
-    http: TcpListener,
-    health: Option<TcpListener>,
-    metrics: Option<TcpListener>,
-    addresses: Addresses,
-}
-
-impl Listeners {
-    async fn bind(config: &Config) -> Result<Self, Error> {
-        let (http, http_at) = bind("http-port", config.http_address).await?;
-        let (health, health_at) =
-            bind_some("health-probe-bind-address", config.health_probe_address).await?;
-        let (metrics, metrics_at) =
-            bind_some("metrics-bind-address", config.metrics_address).await?;
-        let addresses = Addresses { http: http_at, health: health_at, metrics: metrics_at };
-        Ok(Self { http, health, metrics, addresses })
-    }
-}
-
-async fn bind(flag: &'static str, address: Address) -> Result<(TcpListener, SocketAddr), Error> {
-    let failed = |source| Error::Bind { flag, address, source };
-    let listener = address.bind().await.map_err(failed)?;
-    let at = listener.local_addr().map_err(failed)?;
-    Ok((listener, at))
-}
-
-async fn bind_some(
-    flag: &'static str,
-    address: Option<Address>,
-) -> Result<(Option<TcpListener>, Option<SocketAddr>), Error> {
-    match address {
-        Some(address) => bind(flag, address).await.map(|(l, at)| (Some(l), Some(at))),
-        None => Ok((None, None)),
-    }
 }
 
 /// A broker that runs.

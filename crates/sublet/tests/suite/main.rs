@@ -1,7 +1,7 @@
 //! The binary as people and scripts use it: real processes, their output and their exit status.
 
 mod program;
-#[path = "../shared/word.rs"]
+#[path = "../cluster/word.rs"]
 mod word;
 mod broker;
 mod certificates;
