@@ -44,7 +44,7 @@ const TWICE_EVERY: u64 = 5;
 const SNAPSHOT_EVERY: u64 = 3;
 /// What is over is forgotten soon, and what is due ends soon after a start, so that all of it happens
 /// in the time of a test and no cycle takes longer than the one before.
-const POLICY: &str = "recovery_grace = \"100ms\"\nkey_retention = \"30s\"\n";
+const POLICY: &str = "recovery_grace = \"100ms\"\nkey_retention = \"15s\"\n";
 /// Snapshots that a short test reaches, and a history that is longer than any cycle.
 const FLAGS: &str = "--snapshot-records 100 --log-history 10s";
 /// How many keys are asked again after each crash.
@@ -178,8 +178,8 @@ impl Siege {
         }
         // What was over before the log was read, and was never granted, was judged just now.
         let (grants, waits) = (&self.recount.grants, &mut self.recount.waits);
-        waits.retain(|name, wait| wait.over.is_none() || !journal.line(name).done);
         let is_over = |name: &Name| before.0.get(name).is_some_and(|line| line.done);
+        waits.retain(|name, wait| wait.over.is_none() || !is_over(name));
         journal.0.retain(|name, _| {
             !is_over(name) || grants.contains_key(name) || waits.contains_key(name)
         });
