@@ -46,7 +46,7 @@ const SNAPSHOT_EVERY: u64 = 3;
 /// in the time of a test and no cycle takes longer than the one before.
 const POLICY: &str = "recovery_grace = \"100ms\"\nkey_retention = \"15s\"\n";
 /// Snapshots that a short test reaches, and a history that is longer than any cycle.
-const FLAGS: &str = "--snapshot-records 100 --log-history 10s";
+const FLAGS: &str = "--snapshot-records 100 --log-history 20s";
 /// How many keys are asked again after each crash.
 const ASKED_AGAIN: usize = 10;
 
