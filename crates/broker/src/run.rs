@@ -146,7 +146,8 @@ impl Prepared {
     async fn new(config: &Config, limits: Limits) -> Result<Self, Error> {
         let edge = Edge::open(config, &limits)?;
         let listeners = Listeners::bind(config).await?;
-        let keeping = Keeping { records: config.snapshot_records, history: config.log_history };
+        let (records, history) = (config.snapshot_records, config.log_history);
+        let keeping = Keeping { records, history, ..Keeping::default() };
         Ok(Self { edge, listeners, limits, keeping })
     }
 }
