@@ -67,7 +67,7 @@ pub(super) fn keep(
         }
         // A log that is gone is noticed by whoever writes next.
         let busy = log.tend().unwrap_or(false);
-        pause = if busy { LOOK_SOON } else { LOOK_EVERY };
+        pause = if busy { LOOK_SOON } else { (pause * 2).min(LOOK_EVERY) };
         keeper.look(machine.read().monotonic, written.load(Ordering::Relaxed));
     }
 }

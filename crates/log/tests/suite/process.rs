@@ -158,7 +158,7 @@ fn a_full_disk_ends_acknowledgement_and_loses_nothing() {
 #[test]
 fn the_journal_stays_short_however_often_a_log_is_opened() {
     let folder = quick_folder();
-    let options = Options { checkpoint_bytes: 60_000 };
+    let options = Options { overdue_bytes: 60_000, ..Options::default() };
     let mut longest = 0;
     for _ in 0..60 {
         let log = Embedded::open_with(folder.path(), options).unwrap();
