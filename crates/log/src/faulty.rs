@@ -170,7 +170,7 @@ impl<L: Log> Log for Faulty<L> {
         self.home.compact(before)
     }
 
-    fn tend(&self) -> Result<(), StoreError> {
+    fn tend(&self) -> Result<bool, StoreError> {
         self.home.tend()
     }
 

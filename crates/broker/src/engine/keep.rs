@@ -19,8 +19,10 @@ use super::note;
 use crate::clock::Machine;
 use crate::reload::chain;
 
-/// How often the log is looked at: often enough that little has to be done each time.
+/// How often the log is looked at, and how soon again where there was something to do: often enough
+/// that little has to be done each time, because the disk is busy with it.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+const LOOK_SOON: Duration = Duration::from_millis(10);
 /// It yields to everybody who answers somebody.
 const NICE: i32 = 10;
 /// The pauses after a snapshot that failed, the first and the longest.
@@ -56,14 +58,16 @@ pub(super) fn keep(
     // Of this thread alone, on Linux. One that may not be nice works all the same.
     rustix::process::nice(NICE).ok();
     let (machine, mut keeper) = (Machine::new(), Keeper::new(log, keeping));
+    let mut pause = LOOK_EVERY;
     loop {
-        match notes.recv_timeout(LOOK_EVERY) {
+        match notes.recv_timeout(pause) {
             Ok(entries) => note::keep(log, entries),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
         // A log that is gone is noticed by whoever writes next.
-        drop(log.tend());
+        let busy = log.tend().unwrap_or(false);
+        pause = if busy { LOOK_SOON } else { (pause * 2).min(LOOK_EVERY) };
         keeper.look(machine.read().monotonic, written.load(Ordering::Relaxed));
     }
 }

@@ -236,7 +236,7 @@ fn find(
 /// Role and cluster; whose a reservation is, is for the core to say.
 fn permit(row: &Row, caller: &Caller, path: &[(String, String)]) -> Result<(), Problem> {
     if !row.is_open_to(caller) {
-        return Err(forbidden());
+        return Err(forbidden(caller));
     }
     let named = path.iter().find(|(name, _)| name == "clusterID").map(|(_, value)| value.as_str());
     let (Some(named), Caller::Cluster(cluster)) = (named, caller) else { return Ok(()) };
@@ -244,7 +244,7 @@ fn permit(row: &Row, caller: &Caller, path: &[(String, String)]) -> Result<(), P
     let relation = if own { Relation::Requester } else { Relation::Other };
     match row.verdict(caller, relation) {
         Verdict::Allow => Ok(()),
-        Verdict::Forbid => Err(forbidden()),
+        Verdict::Forbid => Err(forbidden(caller)),
         Verdict::Hide if row.endpoint == Endpoint::GetAdvertisement => {
             Err(advertisements::not_found())
         }

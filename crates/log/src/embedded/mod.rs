@@ -67,14 +67,16 @@ const SCRATCH: &str = "sublet.db-shm";
 /// How a log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The journal is copied into the database when about this much was written to it: often
-    /// enough to keep it small, rarely enough that its cost disappears among the commits.
+    /// The journal is copied into the database beside the appends when about this much was written
+    /// to it: so little that the disk is soon free for appends again.
     pub checkpoint_bytes: usize,
+    /// An append copies it itself when it has become so long: nobody tends the log.
+    pub overdue_bytes: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { checkpoint_bytes: 16 * 1024 * 1024 }
+        Self { checkpoint_bytes: 1024 * 1024, overdue_bytes: 64 * 1024 * 1024 }
     }
 }
 
@@ -248,7 +250,7 @@ impl Log for Embedded {
         self.drop_history(before)
     }
 
-    fn tend(&self) -> Result<(), StoreError> {
+    fn tend(&self) -> Result<bool, StoreError> {
         self.copy_journal()
     }
 

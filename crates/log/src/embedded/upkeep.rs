@@ -44,14 +44,15 @@ impl Embedded {
     }
 
     /// Copies the journal into the database beside the appends, which only wait for the last bit.
-    pub(super) fn copy_journal(&self) -> Result<(), StoreError> {
+    pub(super) fn copy_journal(&self) -> Result<bool, StoreError> {
         let _upkeep = self.upkeep.lock();
         if !self.writer().wants_checkpoint() {
-            return Ok(());
+            return Ok(false);
         }
         let copier = schema::open_for_writing(&self.folder);
         let begun = copier.map_err(Cause::from).and_then(|copier| writer::copy_journal(&copier));
-        self.writer().end_checkpoint(begun).map_err(StoreError::Fatal)
+        self.writer().end_checkpoint(begun).map_err(StoreError::Fatal)?;
+        Ok(true)
     }
 
     /// Drops what is left of older and unfinished snapshots, a commit for each part.

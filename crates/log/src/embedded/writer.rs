@@ -15,10 +15,6 @@ use crate::{Cause, Head, Record};
 /// What a commit writes beyond its data: about two pages.
 const COMMIT_OVERHEAD_BYTES: usize = 8 * 1024;
 
-/// An append makes the checkpoint itself where the journal has become so many times as long as it
-/// should: nobody tends the log, or the disk is too slow for it.
-const OVERDUE: usize = 4;
-
 /// The connection, while it may be used.
 pub(super) struct Writer {
     state: Result<Open, String>,
@@ -28,7 +24,8 @@ struct Open {
     connection: Connection,
     head: HeadFile,
     options: Options,
-    /// Written since the last checkpoint.
+    /// In the journal since the last checkpoint, by earlier processes too: a broker that is started
+    /// often would never make one otherwise, and every start reads the journal.
     journal_bytes: usize,
     /// Whether the noted head was synced since the store was opened.
     head_synced: bool,
@@ -36,12 +33,13 @@ struct Open {
 
 impl Writer {
     pub(super) fn open(folder: &Path, options: Options) -> Result<Self, Error> {
-        make_journal_durable(folder).map_err(|e| Error::io("sync", folder, e))?;
+        let journal_bytes =
+            make_journal_durable(folder).map_err(|e| Error::io("sync", folder, e))?;
         let state = Open {
             connection: schema::open_for_writing(folder)?,
             head: HeadFile::open(folder)?,
             options,
-            journal_bytes: 0,
+            journal_bytes,
             head_synced: false,
         };
         Ok(Self { state: Ok(state) })
@@ -134,16 +132,18 @@ impl Writer {
 }
 
 /// Makes sure that the journal's name outlives a power loss before anything relies on it:
-/// `SQLite` syncs the folder too, but goes on when that fails.
-fn make_journal_durable(folder: &Path) -> io::Result<()> {
-    OpenOptions::new().create(true).append(true).open(folder.join(JOURNAL))?.sync_all()?;
-    File::open(folder)?.sync_all()
+/// `SQLite` syncs the folder too, but goes on when that fails. Says how long the journal is.
+fn make_journal_durable(folder: &Path) -> io::Result<usize> {
+    let journal = OpenOptions::new().create(true).append(true).open(folder.join(JOURNAL))?;
+    journal.sync_all()?;
+    File::open(folder)?.sync_all()?;
+    Ok(usize::try_from(journal.metadata()?.len()).unwrap_or(usize::MAX))
 }
 
 impl Open {
     /// Done before a commit and not after it, so that its failure never hides behind a success.
     fn checkpoint_if_due(&mut self) -> Result<(), Cause> {
-        if self.journal_bytes < self.options.checkpoint_bytes.saturating_mul(OVERDUE) {
+        if self.journal_bytes < self.options.overdue_bytes {
             return Ok(());
         }
         self.checkpoint()

@@ -58,6 +58,8 @@ pub struct Agent {
     /// The stream that is listened to, and up to where it was read.
     pub(super) stream: u64,
     pub(super) read: Option<Cursor>,
+    /// When the last part of a stream arrives that is on its way.
+    pub(super) arrives_ms: u64,
     pub(super) dice: Dice,
 }
 
@@ -84,6 +86,7 @@ impl Agent {
             awaited: 0,
             stream: 0,
             read: None,
+            arrives_ms: 0,
             dice,
         }
     }

@@ -22,8 +22,6 @@ struct Open {
     news: Receiver<News>,
     /// None before the first part was sent.
     reader: Option<Reader>,
-    /// When the last part that was sent arrives: no other overtakes it.
-    arrives_ms: u64,
 }
 
 impl Streams {
@@ -36,7 +34,7 @@ impl Streams {
         self.watchers.add(watcher);
         engine.watch(true);
         let call = Ticket::clone(call);
-        self.open.push(Open { call, news, reader: None, arrives_ms: 0 });
+        self.open.push(Open { call, news, reader: None });
     }
 
     /// Is the connection of this call there?
@@ -97,10 +95,13 @@ impl World {
             // What is lost on a connection ends it.
             return streams.open.retain(|open| open.call.number != call.number);
         };
-        let open = streams.open.iter_mut().find(|open| open.call.number == call.number);
-        let Some(open) = open else { return };
-        open.arrives_ms = open.arrives_ms.max(now + delay);
-        let wait = open.arrives_ms - now;
+        let Party::Agent(agent) = call.from else { return };
+        let Some(agent) = self.agents.get_mut(agent).filter(|_| streams.has(call.number)) else {
+            return;
+        };
+        // A connection keeps the order; one that a copy of the question opened is no other.
+        agent.arrives_ms = agent.arrives_ms.max(now + delay);
+        let wait = agent.arrives_ms - now;
         let (call, heard) = (Ticket::clone(call), Heard::Part(part));
         self.after(wait, Task::ToParty { call, heard });
     }
