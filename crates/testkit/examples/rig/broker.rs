@@ -1,0 +1,116 @@
+//! A broker beside the clusters: `sublet broker` with a development CA, a certificate for every
+//! cluster and for an operator, and contexts to use them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use sublet_testkit::{Cluster, Process, Recipe, wait_for};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The operator, whose context is in use.
+const OPERATOR: &str = "admin";
+
+/// A running broker.
+pub(crate) struct Broker {
+    sublet: PathBuf,
+    folder: PathBuf,
+    url: String,
+    process: Process,
+}
+
+impl Broker {
+    /// Starts one in the folder of the first cluster, with a certificate for each.
+    pub(crate) fn start(clusters: &[Cluster]) -> Result<Self> {
+        let first = clusters.first().context("a broker wants a cluster")?;
+        let (sublet, folder) = (program()?, first.folder().join("broker"));
+        fs::create_dir(&folder).with_context(|| format!("making {}", folder.display()))?;
+        let recipe = Recipe::new(&sublet).folder(&folder).args(
+            "broker --data-dir data --http-cert-path certs/broker --address-file at.json \
+             --http-bind-address 127.0.0.1 --http-port 0 --health-probe-bind-address 0"
+                .split_whitespace(),
+        );
+        let process = first.process("broker", recipe);
+        let mut broker = Self { sublet, folder, url: String::new(), process };
+        broker.certify(clusters)?;
+        broker.process.start()?;
+        broker.url = broker.served_url()?;
+        let names = clusters.iter().map(Cluster::name).chain([OPERATOR]);
+        for name in names {
+            let cert = format!("certs/{name}");
+            let url = broker.url.clone();
+            broker.sublet(&[
+                "config",
+                "set-context",
+                name,
+                "--cert-path",
+                &cert,
+                "--broker-url",
+                &url,
+            ])?;
+        }
+        broker.sublet(&["config", "use-context", OPERATOR])?;
+        Ok(broker)
+    }
+
+    /// How to use it, ready to paste.
+    pub(crate) fn show(&self) {
+        let (sublet, folder) = (self.sublet.display(), self.folder.display());
+        let pid = self.process.pid().map_or_else(|| "gone".to_owned(), |pid| pid.to_string());
+        println!("\nbroker: {} (pid {pid}, log {})", self.url, self.process.log().display());
+        println!("    export SUBLET_CONFIG={folder}/config.toml");
+        println!("    {sublet} get clusters");
+        println!("    {sublet} config get-contexts     # {OPERATOR}, and one for each cluster");
+        println!("  a certificate for each cluster: {folder}/certs/<cluster>");
+    }
+
+    /// A CA, and everybody's certificate.
+    fn certify(&self, clusters: &[Cluster]) -> Result<()> {
+        self.sublet(&["ca", "init", "--dir", "ca"])?;
+        let issue = |name: &str, role: &[&str]| {
+            let out = format!("certs/{name}");
+            let words = ["ca", "issue", name, "--dir", "ca", "--out", &out];
+            self.sublet(&[&words, role].concat())
+        };
+        issue("broker", &["--server"])?;
+        issue(OPERATOR, &["--operator"])?;
+        clusters.iter().try_for_each(|cluster| issue(cluster.name(), &[]))
+    }
+
+    fn sublet(&self, arguments: &[&str]) -> Result<()> {
+        let mut command = Command::new(&self.sublet);
+        command.args(arguments).current_dir(&self.folder);
+        let output = command.env("SUBLET_CONFIG", self.folder.join("config.toml")).output();
+        let output = output.with_context(|| format!("starting {}", self.sublet.display()))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "sublet {}: {said}", arguments.join(" "));
+        Ok(())
+    }
+
+    /// Where it serves, which it writes down when it does.
+    fn served_url(&self) -> Result<String> {
+        let at = self.folder.join("at.json");
+        let found = wait_for("the broker", PATIENCE, || match self.process.ended() {
+            Some(_) => Some(None),
+            None => port(&at).map(Some),
+        })?;
+        let port =
+            found.with_context(|| format!("the broker ended:\n{}", self.process.log_tail()))?;
+        Ok(format!("https://127.0.0.1:{port}"))
+    }
+}
+
+fn port(at: &Path) -> Option<String> {
+    let at: serde_json::Value = serde_json::from_slice(&fs::read(at).ok()?).ok()?;
+    Some(at["http"].as_str()?.rsplit(':').next()?.to_owned())
+}
+
+/// `sublet`, which cargo puts two folders above its examples.
+fn program() -> Result<PathBuf> {
+    let rig = std::env::current_exe().context("this program's own path is not known")?;
+    let built = rig.parent().and_then(Path::parent).context("no folder above")?.join("sublet");
+    ensure!(built.is_file(), "{} is not there: run `cargo build`", built.display());
+    Ok(built)
+}

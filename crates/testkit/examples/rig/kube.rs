@@ -1,0 +1,55 @@
+//! `kube`: finds or builds the programs, and shows how far it is.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use sublet_testkit::binaries::{Binaries, BuildError, Places, Program, Progress, build};
+
+/// How often a log, which is no terminal, is told that something is still being done.
+const REMIND: Duration = Duration::from_secs(30);
+
+/// Finds or builds all of them, and says where they are.
+pub(crate) fn run() -> Result<(), BuildError> {
+    let places = Places::from_environment();
+    if Binaries::find(&places).is_err() {
+        println!("building etcd, Kubernetes, kubectl and KWOK from source, once on this machine;");
+        println!("some minutes, 5 GB while it builds, 0.4 GB after: {}", places.built().display());
+    }
+    let mut display = Display { reminded: Duration::ZERO, terminal: io::stdout().is_terminal() };
+    let binaries = build(&places, &mut |progress| display.show(progress))?;
+    for program in Program::ALL {
+        println!("{:<24}{}", program.name(), binaries.path(program).display());
+    }
+    Ok(())
+}
+
+/// A line that counts, or lines now and then.
+struct Display {
+    reminded: Duration,
+    terminal: bool,
+}
+
+impl Display {
+    fn show(&mut self, progress: Progress) {
+        match progress {
+            Progress::Waiting => println!("somebody else builds them; waiting"),
+            Progress::Building { program, number, of, elapsed } => {
+                let line =
+                    format!("[{number}/{of}] {:<24}{:>4} s", program.name(), elapsed.as_secs());
+                if self.terminal {
+                    print!("\r{line}");
+                    // A line that is not shown is no reason to stop.
+                    drop(io::stdout().flush());
+                } else if elapsed < self.reminded || elapsed >= self.reminded + REMIND {
+                    self.reminded = elapsed;
+                    println!("{line} …");
+                }
+            }
+            Progress::Built { program, took } => {
+                let start = if self.terminal { "\r" } else { "" };
+                self.reminded = Duration::ZERO;
+                println!("{start}built {:<26}{:>5.0} s", program.name(), took.as_secs_f64());
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The testkit for people: what `cargo xtask kube` and `cargo xtask clusters` run.
+#![expect(clippy::print_stdout, reason = "these commands talk to a person on a terminal")]
+
+mod broker;
+mod clusters;
+mod kube;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Kubernetes control planes without containers.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Find or build etcd, Kubernetes, kubectl and KWOK
+    Kube,
+    /// Clusters that stay up
+    #[command(subcommand)]
+    Clusters(clusters::Verb),
+}
+
+/// What `cargo xtask test` takes for "not on this machine", unlike "does not work".
+const NO_PROGRAMS: u8 = 3;
+
+fn main() -> ExitCode {
+    match Args::parse().verb {
+        Verb::Kube => match kube::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => said(&error.into(), NO_PROGRAMS),
+        },
+        Verb::Clusters(verb) => match verb.run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => said(&error, 1),
+        },
+    }
+}
+
+fn said(error: &anyhow::Error, status: u8) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::from(status)
+}

@@ -1,0 +1,126 @@
+//! The API of a cluster as its administrator, in JSON: for what is too much or too often for kubectl.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::error::{Error, during};
+use crate::http::{Connection, Identity, Request};
+
+/// How many connections are used at once where there is much to do.
+const CONNECTIONS: usize = 8;
+
+/// An API server.
+#[derive(Clone, Debug)]
+pub struct Api {
+    port: u16,
+    identity: Identity,
+}
+
+impl Api {
+    pub(crate) fn new(port: u16, identity: Identity) -> Self {
+        Self { port, identity }
+    }
+
+    /// What is at a path: `/api/v1/nodes`.
+    pub fn get(&self, path: &str) -> Result<Value, Error> {
+        self.once(Request::get(path))
+    }
+
+    /// Creates an object in the collection at a path.
+    pub fn create(&self, path: &str, object: &Value) -> Result<Value, Error> {
+        self.once(creating(path, object.to_string().as_bytes()))
+    }
+
+    /// Changes an object, or its status, by a merge patch.
+    pub fn patch(&self, path: &str, patch: &Value) -> Result<Value, Error> {
+        self.once(patching(path, patch.to_string().as_bytes()))
+    }
+
+    /// Deletes the object, or all objects of the collection, at a path.
+    pub fn delete(&self, path: &str) -> Result<Value, Error> {
+        self.once(Request { method: "DELETE", ..Request::get(path) })
+    }
+
+    /// Creates many objects, some at a time.
+    pub fn create_all(&self, path: &str, objects: &[Value]) -> Result<(), Error> {
+        self.each(objects, |connection, object| {
+            let body = object.to_string();
+            exchange(connection, creating(path, body.as_bytes())).map(drop)
+        })
+    }
+
+    /// Whether the server answers a path with success.
+    pub(crate) fn serves(&self, path: &str) -> bool {
+        self.get_raw(path).is_ok_and(|status| status == 200)
+    }
+
+    fn get_raw(&self, path: &str) -> io::Result<u16> {
+        let mut connection = Connection::open(self.port, &self.identity)?;
+        Ok(connection.send(Request::get(path))?.status)
+    }
+
+    fn once(&self, request: Request<'_>) -> Result<Value, Error> {
+        exchange(&mut self.connect()?, request)
+    }
+
+    fn connect(&self) -> Result<Connection, Error> {
+        Connection::open(self.port, &self.identity)
+            .map_err(during(|| format!("connecting to port {}", self.port)))
+    }
+
+    /// Does something with each item, over some connections at once; the first error ends it.
+    pub(crate) fn each<T: Sync>(
+        &self,
+        items: &[T],
+        work: impl Fn(&mut Connection, &T) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let next = AtomicUsize::new(0);
+        let failure = Mutex::new(None);
+        let one_connection = || -> Result<(), Error> {
+            let mut connection = self.connect()?;
+            while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                work(&mut connection, item)?;
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            for _ in 0..CONNECTIONS.min(items.len()) {
+                scope.spawn(|| {
+                    if let Err(error) = one_connection() {
+                        next.store(items.len(), Ordering::Relaxed);
+                        *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    }
+                });
+            }
+        });
+        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+pub(crate) fn creating<'a>(path: &'a str, body: &'a [u8]) -> Request<'a> {
+    Request { method: "POST", body, ..Request::get(path) }
+}
+
+pub(crate) fn patching<'a>(path: &'a str, body: &'a [u8]) -> Request<'a> {
+    let content_type = "application/merge-patch+json";
+    Request { method: "PATCH", path, content_type, body }
+}
+
+/// One request, and the object that came back.
+pub(crate) fn exchange(connection: &mut Connection, request: Request<'_>) -> Result<Value, Error> {
+    let what = || format!("{} {}", request.method, request.path);
+    let response = connection.send(request).map_err(during(what))?;
+    let text = String::from_utf8_lossy(&response.body);
+    if !(200..300).contains(&response.status) {
+        let said = serde_json::from_str::<Value>(&text).ok();
+        let said = said.and_then(|status| Some(status.get("message")?.as_str()?.to_owned()));
+        let said = said.unwrap_or_else(|| text.into_owned());
+        return Err(Error::Refused { request: what(), status: response.status, said });
+    }
+    serde_json::from_str(&text).map_err(|error| during(what)(error.into()))
+}

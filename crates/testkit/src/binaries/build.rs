@@ -1,0 +1,257 @@
+//! Builds what is missing from Go modules, once per machine.
+//!
+//! Each program gets its name in the cache folder by a rename when it is whole, so nobody ever sees
+//! half of one, and a build that was broken off goes on where it was. A lock keeps two builds apart:
+//! the second waits, and finds everything there. Where modules come from is the machine's own affair
+//! (`GOPROXY`); Go's build cache, some gigabytes, is kept beside the results until all are there.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::lock::Lock;
+use super::module::{GO, linker_flags, module};
+use super::{Binaries, Missing, Places, Program};
+use crate::guardian::Guardian;
+use crate::process::tail;
+use crate::wait::{Stopwatch, pause};
+
+/// How often a build is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// Since this one, Go fetches a newer version of itself where a module wants it.
+const GO_MINOR_MIN: u32 = 21;
+
+/// What somebody who waits may like to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Another process builds; this one waits for it.
+    Waiting,
+    /// A program is being built, the `number`th of `of`, for this long already.
+    Building {
+        /// Which.
+        program: Program,
+        /// Counted from 1.
+        number: usize,
+        /// How many there are to build.
+        of: usize,
+        /// For how long.
+        elapsed: Duration,
+    },
+    /// A program is there.
+    Built {
+        /// Which.
+        program: Program,
+        /// How long it took.
+        took: Duration,
+    },
+}
+
+/// Why there are no programs.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// There is no Go.
+    #[error("{missing}\nGo is not installed, so it cannot be built either. {}", install())]
+    NoGo {
+        /// What is wanted.
+        missing: Missing,
+    },
+    /// There is an old Go.
+    #[error("{missing}\nGo is here, but too old: it says `{found}`. {}", install())]
+    OldGo {
+        /// What is wanted.
+        missing: Missing,
+        /// What it calls itself.
+        found: String,
+    },
+    /// Go did not build one of them.
+    #[error(
+        "{} was not built: go ended with {status}. Its last words ({}):\n{said}",
+        .program.name(),
+        .log.display()
+    )]
+    Failed {
+        /// Which.
+        program: Program,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// Where all of it is.
+        log: PathBuf,
+        /// The end of it.
+        said: String,
+    },
+    /// A file or a process was not to be had.
+    #[error("{what}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Everything was built, and still something is missing.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+}
+
+fn install() -> String {
+    let version = GO.trim_end_matches(".0");
+    format!(
+        "Install Go {version} or newer (1.{GO_MINOR_MIN} will do where it may fetch its own \
+         toolchain). Debian, Ubuntu: apt-get install golang-go; Fedora: dnf install golang; macOS: \
+         brew install go. Or name a folder that has the programs in SUBLET_KUBE_BIN"
+    )
+}
+
+fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> BuildError {
+    let what = what.into();
+    move |source| BuildError::Io { what, source }
+}
+
+/// Finds the programs, and builds those that are missing.
+pub fn build(places: &Places, report: &mut dyn FnMut(Progress)) -> Result<Binaries, BuildError> {
+    let Err(missing) = Binaries::find(places) else { return Ok(Binaries::find(places)?) };
+    check_go(&missing)?;
+    let lock = places.cache().join("lock");
+    let lock = Lock::take(&lock, || report(Progress::Waiting))
+        .map_err(failed(format!("{} was not locked", lock.display())))?;
+    if let Err(missing) = Binaries::find(places) {
+        let workshop = Workshop::open(places)?;
+        let of = missing.programs.len();
+        for (number, program) in (1..).zip(missing.programs) {
+            let clock = Stopwatch::start();
+            workshop.build(program, &mut || {
+                report(Progress::Building { program, number, of, elapsed: clock.elapsed() });
+            })?;
+            report(Progress::Built { program, took: clock.elapsed() });
+        }
+        workshop.close()?;
+    }
+    drop(lock);
+    Ok(Binaries::find(places)?)
+}
+
+/// There is a Go, and it is not too old.
+fn check_go(missing: &Missing) -> Result<(), BuildError> {
+    let missing = || missing.clone();
+    let output = Command::new("go").args(["env", "GOVERSION"]).stdin(Stdio::null()).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        return Err(BuildError::NoGo { missing: missing() });
+    };
+    let found = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match minor(&found) {
+        Some(minor) if minor < GO_MINOR_MIN => Err(BuildError::OldGo { missing: missing(), found }),
+        // What calls itself otherwise was built by somebody who knows what it is.
+        _ => Ok(()),
+    }
+}
+
+/// The 26 of `go1.26.8`.
+fn minor(version: &str) -> Option<u32> {
+    let rest = version.strip_prefix("go1.")?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..digits].parse().ok()
+}
+
+/// The folders of a build, all in one file system, so that a rename is enough.
+struct Workshop {
+    /// Modules, logs and what is not whole yet.
+    scratch: PathBuf,
+    /// Go's own cache.
+    go: PathBuf,
+    /// Where programs go.
+    results: PathBuf,
+}
+
+impl Workshop {
+    fn open(places: &Places) -> Result<Self, BuildError> {
+        let scratch = places.cache().join("build");
+        let workshop =
+            Self { scratch, go: places.cache().join("go-build"), results: places.built() };
+        for folder in [&workshop.scratch, &workshop.go, &workshop.results] {
+            make(folder)?;
+        }
+        Ok(workshop)
+    }
+
+    /// Builds one program; `tick` is called while it does.
+    fn build(&self, program: Program, tick: &mut dyn FnMut()) -> Result<(), BuildError> {
+        let name = program.name();
+        let (unfinished, log) = (self.scratch.join(name), self.scratch.join(format!("{name}.log")));
+        let mut command = self.go(program, &unfinished)?;
+        let output = File::create(&log).map_err(failed(format!("{} not made", log.display())))?;
+        let error_output = output.try_clone().map_err(failed("a handle was not doubled"))?;
+        command.stdin(Stdio::null()).stdout(output).stderr(error_output);
+        // Go starts many compilers; all of them end with this process.
+        let guardian = Guardian::start().map_err(failed("sh was not started"))?;
+        let mut child = guardian.spawn(&mut command).map_err(failed("go was not started"))?;
+        let status = loop {
+            tick();
+            match child.try_wait().map_err(failed("go was lost"))? {
+                Some(status) => break status,
+                None => pause(LOOK_AGAIN),
+            }
+        };
+        if !status.success() {
+            let said = tail(&log);
+            return Err(BuildError::Failed { program, status, log, said });
+        }
+        let result = self.results.join(name);
+        fs::rename(&unfinished, &result)
+            .map_err(failed(format!("{} not put in its place", result.display())))
+    }
+
+    /// The command that builds a program.
+    fn go(&self, program: Program, output: &Path) -> Result<Command, BuildError> {
+        let module = module(program);
+        let folder = self.scratch.join(module.name);
+        make(&folder)?;
+        let path = folder.join("go.mod");
+        if !path.exists() {
+            // Go completes it; what it adds is good for the next program of the same module.
+            fs::write(&path, module.text)
+                .map_err(failed(format!("{} not made", path.display())))?;
+        }
+        let mut command = Command::new("go");
+        command.current_dir(&folder).env("CGO_ENABLED", "0").env("GOWORK", "off");
+        command.env("GOCACHE", &self.go);
+        command.args(["build", "-mod=mod", "-trimpath", "-ldflags"]).arg(linker_flags(program));
+        command.arg("-o").arg(output).arg(program.package());
+        Ok(command)
+    }
+
+    /// Removes what only the build needed.
+    fn close(self) -> Result<(), BuildError> {
+        for folder in [self.scratch, self.go] {
+            fs::remove_dir_all(&folder)
+                .map_err(failed(format!("{} not removed", folder.display())))?;
+        }
+        Ok(())
+    }
+}
+
+fn make(folder: &Path) -> Result<(), BuildError> {
+    fs::create_dir_all(folder).map_err(failed(format!("{} not made", folder.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_go_is_read_from_what_it_calls_itself() {
+        assert_eq!(minor("go1.26.8"), Some(26));
+        assert_eq!(minor("go1.26rc1"), Some(26));
+        assert_eq!(minor("devel +abc"), None);
+    }
+
+    #[test]
+    fn without_go_it_says_what_to_install() {
+        let programs = vec![Program::Etcd];
+        let missing = Missing { programs, cache: PathBuf::from("/cache") };
+        let said = BuildError::NoGo { missing }.to_string();
+        assert!(said.contains("etcd not found"), "{said}");
+        assert!(said.contains("apt-get install golang-go"), "{said}");
+        assert!(said.contains("SUBLET_KUBE_BIN"), "{said}");
+    }
+}

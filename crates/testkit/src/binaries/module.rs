@@ -1,0 +1,111 @@
+//! The Go modules that programs are built in.
+//!
+//! `go install k8s.io/kubernetes/…@version` is refused, because the module replaces its own
+//! libraries by folders of its repository. A module of our own that replaces them by their published
+//! versions is not.
+
+use super::release::{ETCD, KUBERNETES, KWOK, Program, Version};
+
+/// The oldest Go that builds these versions.
+pub(super) const GO: &str = "1.25.0";
+
+/// The libraries that the module of Kubernetes replaces.
+const LIBRARIES: [&str; 31] = [
+    "api",
+    "apiextensions-apiserver",
+    "apimachinery",
+    "apiserver",
+    "cli-runtime",
+    "client-go",
+    "cloud-provider",
+    "cluster-bootstrap",
+    "code-generator",
+    "component-base",
+    "component-helpers",
+    "controller-manager",
+    "cri-api",
+    "cri-client",
+    "csi-translation-lib",
+    "dynamic-resource-allocation",
+    "endpointslice",
+    "externaljwt",
+    "kms",
+    "kube-aggregator",
+    "kube-controller-manager",
+    "kube-proxy",
+    "kube-scheduler",
+    "kubectl",
+    "kubelet",
+    "metrics",
+    "mount-utils",
+    "pod-security-admission",
+    "sample-apiserver",
+    "sample-cli-plugin",
+    "sample-controller",
+];
+
+/// A module: the name of its folder, and its `go.mod`.
+pub(super) struct Module {
+    pub(super) name: &'static str,
+    pub(super) text: String,
+}
+
+/// The module that a program is built in; those of Kubernetes share one.
+pub(super) fn module(program: Program) -> Module {
+    let (name, text) = match program {
+        Program::Etcd => ("etcd", requiring("go.etcd.io/etcd/server/v3", ETCD)),
+        Program::Kwok => ("kwok", requiring("sigs.k8s.io/kwok", KWOK)),
+        _ => ("kubernetes", kubernetes()),
+    };
+    Module { name, text: format!("module sublet.test/{name}\n\n{text}") }
+}
+
+/// What the linker is told: no symbols, and for Kubernetes its version, which it would not know.
+pub(super) fn linker_flags(program: Program) -> String {
+    let mut flags = "-s -w".to_owned();
+    if program.kubernetes_minor().is_some() {
+        let Version { major, minor, patch } = KUBERNETES;
+        let version = format!("v{major}.{minor}.{patch}");
+        let facts = [
+            ("gitVersion", version),
+            ("gitMajor", major.to_string()),
+            ("gitMinor", minor.to_string()),
+        ];
+        for (name, value) in facts {
+            flags += &format!(" -X k8s.io/component-base/version.{name}={value}");
+        }
+    }
+    flags
+}
+
+fn requiring(module: &str, version: &str) -> String {
+    format!("go {GO}\n\nrequire {module} {version}\n")
+}
+
+fn kubernetes() -> String {
+    let Version { major, minor, patch } = KUBERNETES;
+    let replace =
+        |library| format!("\nreplace k8s.io/{library} => k8s.io/{library} v0.{minor}.{patch}\n");
+    let kubernetes = requiring("k8s.io/kubernetes", &format!("v{major}.{minor}.{patch}"));
+    LIBRARIES.into_iter().map(replace).fold(kubernetes, |text, line| text + &line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_library_of_kubernetes_is_replaced_by_its_published_version() {
+        let text = module(Program::Kubectl).text;
+        assert!(text.starts_with("module sublet.test/kubernetes\n\ngo 1.25.0\n"));
+        assert!(text.contains("\nrequire k8s.io/kubernetes v1.35.8\n"));
+        assert_eq!(text.matches("\nreplace ").count(), LIBRARIES.len());
+        assert!(text.contains("\nreplace k8s.io/client-go => k8s.io/client-go v0.35.8\n"));
+    }
+
+    #[test]
+    fn only_kubernetes_is_told_its_version() {
+        assert!(linker_flags(Program::ApiServer).contains("version.gitVersion=v1.35.8"));
+        assert_eq!(linker_flags(Program::Etcd), "-s -w");
+    }
+}

@@ -1,0 +1,239 @@
+//! A cluster: its processes, from the first start to the last kill.
+//!
+//! It owns everything that belongs to it, a CA, ports, a folder and processes, and shares nothing
+//! with other clusters. All of it ends with the value, and with this process if that is killed.
+
+mod flags;
+mod setup;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+pub use setup::{Part, Setup};
+
+pub(crate) use flags::KWOK_NODE;
+
+use crate::api::Api;
+use crate::binaries::Binaries;
+use crate::error::{Error, during};
+use crate::folder::Folder;
+use crate::guardian::Guardian;
+use crate::http::Identity;
+use crate::kubeconfig::{Kubeconfig, User};
+use crate::pki::Pki;
+use crate::port;
+use crate::process::{Process, Recipe};
+use crate::wait::wait_for;
+use flags::{Flags, Ports};
+
+/// How long a process may take to become ready on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// How often other ports are tried, when somebody was faster.
+const PORT_TRIES: u32 = 5;
+/// How all of the programs put that.
+const PORT_TAKEN: &str = "address already in use";
+
+/// A running cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    name: String,
+    parts: BTreeMap<Part, Process>,
+    setup: Setup,
+    ports: Ports,
+    identity: Identity,
+    pki: Pki,
+    kubeconfig: PathBuf,
+    binaries: &'static Binaries,
+    // After the processes, so that they are gone when these go.
+    guardian: Arc<Guardian>,
+    folder: Folder,
+}
+
+impl Cluster {
+    /// Starts a cluster, and returns when all of it is ready.
+    pub fn start(setup: Setup) -> Result<Self, Error> {
+        let mut tries = 1;
+        loop {
+            let cluster = Self::new(setup.clone())?;
+            match cluster.start_parts() {
+                Err(Error::Ended { tail, .. })
+                    if tail.contains(PORT_TAKEN) && tries < PORT_TRIES =>
+                {
+                    tries += 1;
+                }
+                Err(error) => {
+                    cluster.folder.keep();
+                    return Err(error);
+                }
+                Ok(()) => return Ok(cluster),
+            }
+        }
+    }
+
+    /// Starts some clusters at once.
+    pub fn start_all(setups: impl IntoIterator<Item = Setup>) -> Result<Vec<Self>, Error> {
+        thread::scope(|scope| {
+            let starts: Vec<_> =
+                setups.into_iter().map(|setup| scope.spawn(move || Self::start(setup))).collect();
+            let joined = starts
+                .into_iter()
+                .map(|start| start.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            joined.collect()
+        })
+    }
+
+    /// Everything but the processes.
+    fn new(setup: Setup) -> Result<Self, Error> {
+        let binaries = Binaries::of_this_machine()?;
+        let folder = Folder::new(&setup.name).map_err(during(|| "making a folder".to_owned()))?;
+        let guardian = Guardian::start().map_err(during(|| "starting sh".to_owned()))?;
+        let pki = Pki::make(&folder.path().join("pki"))?;
+        let none_free = || std::io::Error::other("none is free");
+        let [etcd, etcd_peer, api, controller_manager, scheduler, kwok] = port::free()
+            .ok_or_else(none_free)
+            .map_err(during(|| "looking for ports".to_owned()))?;
+        let ports = Ports { etcd, etcd_peer, api, controller_manager, scheduler, kwok };
+        let cluster = Self {
+            name: setup.name.clone(),
+            parts: BTreeMap::new(),
+            ports,
+            identity: Identity::admin(&pki)?,
+            pki,
+            kubeconfig: folder.path().join("kubeconfig"),
+            binaries,
+            guardian: Arc::new(guardian),
+            folder,
+            setup,
+        };
+        cluster.write_kubeconfig(&cluster.kubeconfig, User::Certificate(&cluster.pki.admin))?;
+        Ok(cluster.with_parts())
+    }
+
+    /// With a process for every part; those that were not asked for can be started later.
+    fn with_parts(mut self) -> Self {
+        let flags = Flags {
+            setup: &self.setup,
+            ports: self.ports,
+            pki: &self.pki,
+            kubeconfig: &self.kubeconfig,
+            data: self.folder().join("etcd"),
+        };
+        let process = |part: Part| {
+            let recipe = flags.recipe(part, self.binaries);
+            (part, self.process(part.program().name(), recipe))
+        };
+        self.parts = Part::ALL.map(process).into();
+        self
+    }
+
+    /// First the state, then the API, then all who use it.
+    fn start_parts(&self) -> Result<(), Error> {
+        let (bases, users): (Vec<_>, Vec<_>) =
+            self.setup.parts.iter().partition(|part| **part <= Part::ApiServer);
+        for part in bases {
+            self.start_part(part)?;
+        }
+        for part in &users {
+            self.part(*part).start()?;
+        }
+        users.into_iter().try_for_each(|part| self.wait_until_ready(part))
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its folder, with a log for every process.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The kubeconfig of its administrator.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Where its API is.
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.ports.api)
+    }
+
+    /// The certificate of its CA, in a file.
+    pub fn ca(&self) -> &Path {
+        &self.pki.ca.certificate
+    }
+
+    /// Its API, as its administrator.
+    pub fn api(&self) -> Api {
+        self.serving(Part::ApiServer)
+    }
+
+    /// The process of a part, to be killed, frozen or looked at.
+    pub fn part(&self, part: Part) -> &Process {
+        &self.parts[&part]
+    }
+
+    /// Starts a part on its ports and data, also one that was killed or left out at first, and
+    /// returns when it is ready.
+    pub fn start_part(&self, part: Part) -> Result<(), Error> {
+        self.part(part).start()?;
+        self.wait_until_ready(part)
+    }
+
+    /// A process that belongs to this cluster and does not run yet: an agent, a controller. Its log is
+    /// in the cluster's folder; it ends when it is dropped, and at the latest with the cluster.
+    pub fn process(&self, name: &str, recipe: Recipe) -> Process {
+        Process::new(name, recipe, self.folder(), self.guardian.clone())
+    }
+
+    pub(crate) fn binaries(&self) -> &'static Binaries {
+        self.binaries
+    }
+
+    /// Whether a part runs.
+    pub fn runs(&self, part: Part) -> bool {
+        self.part(part).pid().is_some()
+    }
+
+    pub(crate) fn write_kubeconfig(&self, path: &Path, user: User<'_>) -> Result<(), Error> {
+        let (cluster, url, ca) = (&*self.name, &*self.url(), self.ca());
+        Kubeconfig { cluster, url, ca, user }.write(path)
+    }
+
+    fn serving(&self, part: Part) -> Api {
+        Api::new(self.ports.of(part), self.identity.clone())
+    }
+
+    /// Waits until a part does its work; one that ends instead is an error with its last words.
+    pub fn wait_until_ready(&self, part: Part) -> Result<(), Error> {
+        let process = self.part(part);
+        let look = || match process.check_alive() {
+            Ok(()) => self.is_ready(part).then_some(Ok(())),
+            Err(error) => Some(Err(error)),
+        };
+        let what = format!("{} of {}", process.name(), self.name);
+        wait_for(&what, PATIENCE, look).unwrap_or_else(|late| {
+            let (log, tail) = (process.log().to_owned(), process.log_tail());
+            Err(Error::NotReady { late, log, tail })
+        })
+    }
+
+    fn is_ready(&self, part: Part) -> bool {
+        let itself = self.serving(part);
+        let api = self.api();
+        match part {
+            Part::Etcd | Part::Scheduler | Part::Kwok => itself.serves("/readyz"),
+            // The namespace is made just after the server is ready.
+            Part::ApiServer => itself.serves("/readyz") && api.serves("/api/v1/namespaces/default"),
+            // Without this service account, pods are refused.
+            Part::ControllerManager => {
+                itself.serves("/healthz")
+                    && api.serves("/api/v1/namespaces/default/serviceaccounts/default")
+            }
+        }
+    }
+}

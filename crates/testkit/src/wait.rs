@@ -1,0 +1,78 @@
+//! Waiting for conditions, and the one clock of this crate.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a condition is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(40);
+
+/// What was waited for did not come.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("waited {} s in vain for {what}", .limit.as_secs())]
+pub struct Late {
+    /// For what.
+    pub what: String,
+    /// How long.
+    pub limit: Duration,
+}
+
+/// Looks again and again until there is something, at most for so long.
+pub fn wait_for<T>(
+    what: &str,
+    limit: Duration,
+    mut look: impl FnMut() -> Option<T>,
+) -> Result<T, Late> {
+    let clock = Stopwatch::start();
+    loop {
+        // Asked before the look, so that the last look comes after the limit.
+        let over = clock.elapsed() > limit;
+        match look() {
+            Some(found) => return Ok(found),
+            None if over => return Err(Late { what: what.to_owned(), limit }),
+            None => pause(LOOK_AGAIN),
+        }
+    }
+}
+
+/// Time that passes.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// From now on.
+    #[expect(clippy::disallowed_methods, reason = "the one clock of the testkit")]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// Lets some time pass between two looks at a condition.
+pub(crate) fn pause(time: Duration) {
+    thread::sleep(time);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_looks_until_there_is_something() {
+        let mut looks = 0;
+        let found = wait_for("three looks", Duration::from_secs(60), || {
+            looks += 1;
+            (looks == 3).then_some(looks)
+        });
+        assert_eq!(found, Ok(3));
+    }
+
+    #[test]
+    fn what_does_not_come_is_named() {
+        let never = wait_for("the moon", Duration::ZERO, || None::<()>);
+        assert_eq!(never.unwrap_err().to_string(), "waited 0 s in vain for the moon");
+    }
+}

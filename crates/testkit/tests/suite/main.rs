@@ -1,0 +1,3 @@
+//! The testkit itself, on real control planes.
+
+mod on_kubernetes;

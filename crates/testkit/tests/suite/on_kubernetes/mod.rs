@@ -1,0 +1,9 @@
+//! Everything in here starts clusters. `cargo xtask test` knows such tests by the name of this module:
+//! it runs them in a step of their own, and leaves them out, by name, where there are no programs to
+//! make clusters of.
+
+mod access;
+mod crash;
+mod isolation;
+mod mortality;
+mod population;
