@@ -196,7 +196,11 @@ fn fill(cluster: &Cluster) {
     cluster.add_pods(&Pods::new("web", 950).cpu("100m").memory("64Mi")).unwrap();
     let train = Pods::new("train", 40).cpu("1").resource("nvidia.com/gpu", "1");
     cluster.add_pods(&train.on(&["gpu-0", "gpu-1", "gpu-2"])).unwrap();
-    cluster.add_pods(&Pods::new("aside", 8).cpu("1").on(&ASIDE)).unwrap();
+    let [attended @ .., broken] = ASIDE;
+    cluster.add_pods(&Pods::new("aside", 6).cpu("1").on(&attended)).unwrap();
+    let mut stranded = pod("stranded", json!({ "containers": [container("main", "1", "1Gi")] }));
+    stranded["spec"]["nodeName"] = json!(broken);
+    cluster.api().create(PODS, &stranded).unwrap();
     cluster.api().create_all(PODS, &shapes()).unwrap();
 }
 
