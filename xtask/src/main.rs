@@ -15,6 +15,7 @@ mod generated;
 mod sim;
 mod crash;
 mod bench;
+mod rig;
 mod fuzz;
 mod test;
 
@@ -49,6 +50,11 @@ enum Verb {
     Bench(bench::Args),
     /// The fuzz targets, for a bounded time each
     Fuzz(fuzz::Args),
+    /// Finds or builds etcd, Kubernetes, kubectl and KWOK, which some tests run
+    Kube,
+    /// Real clusters without containers, for a person: `clusters up 3`
+    #[command(disable_help_flag = true)]
+    Clusters(rig::Args),
 }
 
 fn main() -> ExitCode {
@@ -74,5 +80,7 @@ fn run(verb: Verb) -> Result<bool> {
         Verb::Crash(args) => crash::run(&repo, &args),
         Verb::Bench(args) => bench::run(&repo, &args),
         Verb::Fuzz(args) => fuzz::run(&repo, &args),
+        Verb::Kube => Ok(rig::programs(&repo)? == rig::Programs::Here),
+        Verb::Clusters(args) => rig::clusters(&repo, &args),
     }
 }

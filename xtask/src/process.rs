@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -15,10 +15,14 @@ pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command
 }
 
 /// Runs a command in a folder, its output going straight to ours; says whether it succeeded.
-pub(crate) fn passes(folder: &Path, mut command: Command) -> Result<bool> {
+pub(crate) fn passes(folder: &Path, command: Command) -> Result<bool> {
+    status(folder, command).map(|status| status.success())
+}
+
+/// As [`passes`], for a command whose status says more than that.
+pub(crate) fn status(folder: &Path, mut command: Command) -> Result<ExitStatus> {
     announce(&command);
-    let status = command.current_dir(folder).status().with_context(|| starting(&command))?;
-    Ok(status.success())
+    command.current_dir(folder).status().with_context(|| starting(&command))
 }
 
 /// As [`passes`], and shows every line of its standard output to `see` on the way.

@@ -36,8 +36,8 @@ impl Api {
     }
 
     /// Changes an object, or its status, by a merge patch.
-    pub fn patch(&self, path: &str, patch: &Value) -> Result<Value, Error> {
-        self.once(patching(path, patch.to_string().as_bytes()))
+    pub fn patch(&self, path: &str, change: &Value) -> Result<Value, Error> {
+        self.once(patching(path, change.to_string().as_bytes()))
     }
 
     /// Deletes the object, or all objects of the collection, at a path.

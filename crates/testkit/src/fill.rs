@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::wait::wait_for;
 
 /// How long a fill may take to come alive on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Nodes of one shape: `worker-0`, `worker-1`, …
 #[derive(Clone, Debug)]
@@ -224,7 +224,11 @@ impl Cluster {
         let what = format!("the deployment {name} of {}", self.name());
         Ok(wait_for(&what, PATIENCE, || {
             let found = api.get(&path).ok()?;
-            (found["status"]["readyReplicas"] == found["spec"]["replicas"]).then_some(())
+            let status = &found["status"];
+            let seen = status["observedGeneration"] == found["metadata"]["generation"];
+            // None is not said to be ready, rather than said to be none.
+            let ready = status["readyReplicas"].as_u64().unwrap_or(0);
+            (seen && found["spec"]["replicas"] == ready).then_some(())
         })?)
     }
 

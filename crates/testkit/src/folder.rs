@@ -18,7 +18,7 @@ const LOCK: &str = "lock";
 /// A folder gets this name when it is locked, not before.
 const IN_USE: &str = "cluster-";
 /// For how long the logs of a failed test can be read.
-const KEPT: Duration = Duration::from_secs(3600);
+const KEPT: Duration = Duration::from_hours(1);
 
 /// A folder, removed when it is dropped, unless the thread panics.
 #[derive(Debug)]

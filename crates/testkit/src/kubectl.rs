@@ -40,7 +40,7 @@ impl Cluster {
         run(self.kubectl_command(self.kubeconfig()), &arguments, manifests)
     }
 
-    /// Applies manifests that hold CustomResourceDefinitions, and returns when all are served.
+    /// Applies manifests that hold definitions of custom resources, and returns when all are served.
     pub fn apply_crds(&self, manifests: &str) -> Result<(), Error> {
         self.apply(manifests)?;
         let wait = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];

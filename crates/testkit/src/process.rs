@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn ends(process: &Process) -> ExitStatus {
-        let limit = std::time::Duration::from_secs(60);
+        let limit = std::time::Duration::from_mins(1);
         crate::wait::wait_for("its end", limit, || process.ended()).unwrap()
     }
 

@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn it_looks_until_there_is_something() {
         let mut looks = 0;
-        let found = wait_for("three looks", Duration::from_secs(60), || {
+        let found = wait_for("three looks", Duration::from_mins(1), || {
             looks += 1;
             (looks == 3).then_some(looks)
         });

@@ -14,6 +14,13 @@ pub(crate) enum Outcome {
     Broke(anyhow::Error),
     /// It was left out, because the code does not compile.
     Skipped,
+    /// What it would have run cannot be run on this machine.
+    LeftOut {
+        /// Why.
+        why: &'static str,
+        /// The tests.
+        names: Vec<String>,
+    },
 }
 
 /// A step that is over.
@@ -32,13 +39,21 @@ impl Row {
         match self.outcome {
             Outcome::Ran(tally) => tally,
             Outcome::Broke(_) => Tally::one(false),
-            Outcome::Skipped => Tally::default(),
+            Outcome::Skipped | Outcome::LeftOut { .. } => Tally::default(),
         }
     }
 
-    /// Whether the step ran and found nothing wrong.
+    /// Whether the step found nothing wrong: it ran, or this machine cannot run it.
     pub(crate) fn passed(&self) -> bool {
-        matches!(self.outcome, Outcome::Ran(Tally { failed: 0, .. }))
+        matches!(self.outcome, Outcome::Ran(Tally { failed: 0, .. }) | Outcome::LeftOut { .. })
+    }
+
+    /// The tests that this machine cannot run.
+    fn left_out(&self) -> &[String] {
+        match &self.outcome {
+            Outcome::LeftOut { names, .. } => names,
+            _ => &[],
+        }
     }
 
     fn result(&self) -> &'static str {
@@ -46,11 +61,13 @@ impl Row {
             Outcome::Ran(Tally { failed: 0, .. }) => "ok",
             Outcome::Ran(_) | Outcome::Broke(_) => "FAILED",
             Outcome::Skipped => "skipped",
+            Outcome::LeftOut { .. } => "NOT RUN",
         }
     }
 
     fn remark(&self) -> String {
         match &self.outcome {
+            Outcome::LeftOut { why, .. } => (*why).to_owned(),
             _ if self.passed() => String::new(),
             Outcome::Skipped => "the code does not compile".to_owned(),
             Outcome::Ran(_) => format!("cargo xtask test --only {}", self.step),
@@ -84,7 +101,15 @@ impl fmt::Display for Summary {
             took += row.took;
         }
         writeln!(f, "{:<20}{:>8.1}\n", "total", took.as_secs_f64())?;
-        writeln!(f, "{} passed, {} failed", all.passed, all.failed)
+        let left_out: Vec<_> = self.0.iter().flat_map(Row::left_out).collect();
+        for name in &left_out {
+            writeln!(f, "NOT RUN: {name}")?;
+        }
+        write!(f, "{} passed, {} failed", all.passed, all.failed)?;
+        if !left_out.is_empty() {
+            write!(f, ", {} NOT RUN", left_out.len())?;
+        }
+        writeln!(f)
     }
 }
 
@@ -116,6 +141,24 @@ total                    5.0
 ";
         assert_eq!(summary.to_string(), expected);
         assert!(!summary.passed());
+    }
+
+    #[test]
+    fn what_this_machine_cannot_run_is_named_and_is_no_failure() {
+        let names = vec!["on_kubernetes::a".to_owned(), "on_kubernetes::b".to_owned()];
+        let left_out = Outcome::LeftOut { why: "no go", names };
+        let summary = Summary(vec![row("kubernetes", left_out)]);
+        let expected = "\
+step        result   seconds
+kubernetes  NOT RUN      1.2   no go
+total                    1.2
+
+NOT RUN: on_kubernetes::a
+NOT RUN: on_kubernetes::b
+0 passed, 0 failed, 2 NOT RUN
+";
+        assert_eq!(summary.to_string(), expected);
+        assert!(summary.passed());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use sublet_testkit::{Cluster, Process, Recipe, wait_for};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The operator, whose context is in use.
 const OPERATOR: &str = "admin";
 

@@ -20,6 +20,8 @@ use crate::wait::{Stopwatch, pause};
 
 /// How often a build is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// On the path, or where Go's own installer puts it, which is often not on the path.
+const GO_PROGRAMS: [&str; 2] = ["go", "/usr/local/go/bin/go"];
 /// Since this one, Go fetches a newer version of itself where a module wants it.
 const GO_MINOR_MIN: u32 = 21;
 
@@ -110,13 +112,16 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> BuildError {
 
 /// Finds the programs, and builds those that are missing.
 pub fn build(places: &Places, report: &mut dyn FnMut(Progress)) -> Result<Binaries, BuildError> {
-    let Err(missing) = Binaries::find(places) else { return Ok(Binaries::find(places)?) };
-    check_go(&missing)?;
+    let missing = match Binaries::find(places) {
+        Ok(binaries) => return Ok(binaries),
+        Err(missing) => missing,
+    };
+    let go = find_go(&missing)?;
     let lock = places.cache().join("lock");
     let lock = Lock::take(&lock, || report(Progress::Waiting))
         .map_err(failed(format!("{} was not locked", lock.display())))?;
     if let Err(missing) = Binaries::find(places) {
-        let workshop = Workshop::open(places)?;
+        let workshop = Workshop::open(places, go)?;
         let of = missing.programs.len();
         for (number, program) in (1..).zip(missing.programs) {
             let clock = Stopwatch::start();
@@ -131,19 +136,25 @@ pub fn build(places: &Places, report: &mut dyn FnMut(Progress)) -> Result<Binari
     Ok(Binaries::find(places)?)
 }
 
-/// There is a Go, and it is not too old.
-fn check_go(missing: &Missing) -> Result<(), BuildError> {
-    let missing = || missing.clone();
-    let output = Command::new("go").args(["env", "GOVERSION"]).stdin(Stdio::null()).output();
-    let Some(output) = output.ok().filter(|output| output.status.success()) else {
-        return Err(BuildError::NoGo { missing: missing() });
+/// The first Go that there is, if it is not too old.
+fn find_go(missing: &Missing) -> Result<&'static str, BuildError> {
+    let Some((go, found)) = GO_PROGRAMS.iter().find_map(|go| Some((*go, version(go)?))) else {
+        return Err(BuildError::NoGo { missing: missing.clone() });
     };
-    let found = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     match minor(&found) {
-        Some(minor) if minor < GO_MINOR_MIN => Err(BuildError::OldGo { missing: missing(), found }),
+        Some(minor) if minor < GO_MINOR_MIN => {
+            Err(BuildError::OldGo { missing: missing.clone(), found })
+        }
         // What calls itself otherwise was built by somebody who knows what it is.
-        _ => Ok(()),
+        _ => Ok(go),
     }
+}
+
+/// What a Go calls itself, if it is there.
+fn version(go: &str) -> Option<String> {
+    let output = Command::new(go).args(["env", "GOVERSION"]).stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    output.status.success().then_some(text)
 }
 
 /// The 26 of `go1.26.8`.
@@ -155,20 +166,22 @@ fn minor(version: &str) -> Option<u32> {
 
 /// The folders of a build, all in one file system, so that a rename is enough.
 struct Workshop {
+    /// The program that builds.
+    go: &'static str,
     /// Modules, logs and what is not whole yet.
     scratch: PathBuf,
     /// Go's own cache.
-    go: PathBuf,
+    cache: PathBuf,
     /// Where programs go.
     results: PathBuf,
 }
 
 impl Workshop {
-    fn open(places: &Places) -> Result<Self, BuildError> {
-        let scratch = places.cache().join("build");
-        let workshop =
-            Self { scratch, go: places.cache().join("go-build"), results: places.built() };
-        for folder in [&workshop.scratch, &workshop.go, &workshop.results] {
+    fn open(places: &Places, go: &'static str) -> Result<Self, BuildError> {
+        let inside = |name| places.cache().join(name);
+        let (scratch, cache, results) = (inside("build"), inside("go-build"), places.built());
+        let workshop = Self { go, scratch, cache, results };
+        for folder in [&workshop.scratch, &workshop.cache, &workshop.results] {
             make(folder)?;
         }
         Ok(workshop)
@@ -178,7 +191,7 @@ impl Workshop {
     fn build(&self, program: Program, tick: &mut dyn FnMut()) -> Result<(), BuildError> {
         let name = program.name();
         let (unfinished, log) = (self.scratch.join(name), self.scratch.join(format!("{name}.log")));
-        let mut command = self.go(program, &unfinished)?;
+        let mut command = self.command(program, &unfinished)?;
         let output = File::create(&log).map_err(failed(format!("{} not made", log.display())))?;
         let error_output = output.try_clone().map_err(failed("a handle was not doubled"))?;
         command.stdin(Stdio::null()).stdout(output).stderr(error_output);
@@ -202,7 +215,7 @@ impl Workshop {
     }
 
     /// The command that builds a program.
-    fn go(&self, program: Program, output: &Path) -> Result<Command, BuildError> {
+    fn command(&self, program: Program, output: &Path) -> Result<Command, BuildError> {
         let module = module(program);
         let folder = self.scratch.join(module.name);
         make(&folder)?;
@@ -212,9 +225,9 @@ impl Workshop {
             fs::write(&path, module.text)
                 .map_err(failed(format!("{} not made", path.display())))?;
         }
-        let mut command = Command::new("go");
-        command.current_dir(&folder).env("CGO_ENABLED", "0").env("GOWORK", "off");
-        command.env("GOCACHE", &self.go);
+        let mut command = Command::new(self.go);
+        command.current_dir(&folder).env("GOCACHE", &self.cache);
+        command.env("CGO_ENABLED", "0").env("GOWORK", "off").env("GO111MODULE", "on");
         command.args(["build", "-mod=mod", "-trimpath", "-ldflags"]).arg(linker_flags(program));
         command.arg("-o").arg(output).arg(program.package());
         Ok(command)
@@ -222,7 +235,7 @@ impl Workshop {
 
     /// Removes what only the build needed.
     fn close(self) -> Result<(), BuildError> {
-        for folder in [self.scratch, self.go] {
+        for folder in [self.scratch, self.cache] {
             fs::remove_dir_all(&folder)
                 .map_err(failed(format!("{} not removed", folder.display())))?;
         }

@@ -62,20 +62,18 @@ pub(super) fn module(program: Program) -> Module {
 
 /// What the linker is told: no symbols, and for Kubernetes its version, which it would not know.
 pub(super) fn linker_flags(program: Program) -> String {
-    let mut flags = "-s -w".to_owned();
-    if program.kubernetes_minor().is_some() {
-        let Version { major, minor, patch } = KUBERNETES;
-        let version = format!("v{major}.{minor}.{patch}");
-        let facts = [
-            ("gitVersion", version),
-            ("gitMajor", major.to_string()),
-            ("gitMinor", minor.to_string()),
-        ];
-        for (name, value) in facts {
-            flags += &format!(" -X k8s.io/component-base/version.{name}={value}");
-        }
+    let plain = "-s -w".to_owned();
+    if program.kubernetes_minor().is_none() {
+        return plain;
     }
-    flags
+    let Version { major, minor, patch } = KUBERNETES;
+    let facts = [
+        ("gitVersion", format!("v{major}.{minor}.{patch}")),
+        ("gitMajor", major.to_string()),
+        ("gitMinor", minor.to_string()),
+    ];
+    let flag = |(name, value)| format!(" -X k8s.io/component-base/version.{name}={value}");
+    facts.into_iter().map(flag).fold(plain, |flags, flag| flags + &flag)
 }
 
 fn requiring(module: &str, version: &str) -> String {

@@ -30,7 +30,7 @@ use crate::wait::wait_for;
 use flags::{Flags, Ports};
 
 /// How long a process may take to become ready on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// How often other ports are tried, when somebody was faster.
 const PORT_TRIES: u32 = 5;
 /// How all of the programs put that.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sublet_testkit::{Cluster, Part, Setup, wait_for};
 
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// Where the victim writes what it has started; without it, the test is the one who kills.
 const VICTIM: &str = "SUBLET_TESTKIT_VICTIM";
 const ITSELF: &str =

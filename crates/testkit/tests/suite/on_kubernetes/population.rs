@@ -6,7 +6,7 @@ use sublet_testkit::{Cluster, Nodes, Part, Pods, Setup, wait_for};
 
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The Ready condition of every node.
 fn readiness(cluster: &Cluster) -> Vec<Value> {

@@ -1,0 +1,66 @@
+//! `cargo xtask kube` and `cargo xtask clusters`: real Kubernetes control planes without containers.
+//! The testkit has a program that does both; how it is called is said here and nowhere else.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::process;
+use crate::repo::Repo;
+
+/// What its program answers when etcd and Kubernetes can neither be found nor built.
+const NO_PROGRAMS: i32 = 3;
+
+/// What is passed on.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// `up 3 --nodes 5 --broker`, or `--help`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    rest: Vec<String>,
+}
+
+/// Whether there are programs to make clusters of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Programs {
+    /// They are there, or were built.
+    Here,
+    /// There is no way to get them, which has been said.
+    Missing,
+}
+
+/// Finds or builds etcd, Kubernetes, kubectl and KWOK.
+pub(crate) fn programs(repo: &Repo) -> Result<Programs> {
+    let mut command = rig();
+    command.arg("kube");
+    match process::status(repo.root(), command)?.code() {
+        Some(0) => Ok(Programs::Here),
+        Some(NO_PROGRAMS) => Ok(Programs::Missing),
+        _ => anyhow::bail!("looking for the programs did not work"),
+    }
+}
+
+/// Clusters for a person. This process becomes that program, so that Ctrl-C has one to answer it.
+pub(crate) fn clusters(repo: &Repo, args: &Args) -> Result<bool> {
+    if args.rest.iter().any(|word| word == "--broker") {
+        // The broker is the program itself; cargo makes it beside the testkit's.
+        let build = process::cargo(["build", "--locked", "--package", "sublet"]);
+        if !process::passes(repo.root(), build)? {
+            return Ok(false);
+        }
+    }
+    if args.rest.first().is_some_and(|word| word == "up") && programs(repo)? == Programs::Missing {
+        return Ok(false);
+    }
+    let mut command = rig();
+    command.arg("clusters").args(&args.rest).current_dir(repo.root());
+    Err(command.exec()).context("becoming the testkit's program")
+}
+
+/// The testkit's program, up to its own arguments.
+fn rig() -> Command {
+    let run = ["run", "--locked", "--quiet", "--package", "sublet-testkit", "--example", "rig"];
+    let mut command = process::cargo(run);
+    command.arg("--");
+    command
+}

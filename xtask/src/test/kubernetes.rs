@@ -1,0 +1,113 @@
+//! The step that runs on real clusters, where there are programs to make them of.
+//!
+//! A test that starts clusters is in a module called `on_kubernetes`, in the `tests` folder of its
+//! crate. The step `tests` leaves those out, so that what is left out here is left out altogether: on
+//! a machine that has no way to the programs, by name in the summary; never in CI.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+
+use super::{Outcome, Tally};
+use crate::process;
+use crate::repo::{self, Repo};
+use crate::rig::{self, Programs};
+
+/// The module, as it stands in the path of a test.
+pub(super) const MODULE: &str = "on_kubernetes::";
+/// Clusters that start at once take the cores from each other.
+const THREADS: &str = "--test-threads=2";
+
+/// Runs the tests, or says which were left out.
+pub(super) fn run(repo: &Repo) -> Result<Outcome> {
+    if rig::programs(repo)? == Programs::Here {
+        return tests(repo).map(Outcome::Ran);
+    }
+    if repo::variable("CI").is_some_and(|value| value == "true") {
+        println!("in CI nothing is left out");
+        return Ok(Outcome::Ran(Tally::one(false)));
+    }
+    let names = names(repo)?;
+    Ok(Outcome::LeftOut {
+        why: "no Kubernetes here: `cargo xtask kube` says what to install",
+        names,
+    })
+}
+
+fn tests(repo: &Repo) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let mut command = cargo_test(repo)?;
+    command.arg(THREADS);
+    let passed = process::passes_seen(repo.root(), command, |line| tally.read(line))?;
+    Ok(tally.and_the_program(passed))
+}
+
+/// The tests that are not run.
+fn names(repo: &Repo) -> Result<Vec<String>> {
+    let mut command = cargo_test(repo)?;
+    command.arg("--list");
+    Ok(listed(&process::answer(repo.root(), command)?))
+}
+
+/// What a test program lists: `module::name: test`.
+fn listed(text: &str) -> Vec<String> {
+    text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
+/// Cargo with these tests of all crates that have such, up to what is meant for the test programs.
+fn cargo_test(repo: &Repo) -> Result<std::process::Command> {
+    let mut command = process::cargo(["test", "--locked", "--no-fail-fast", "--tests"]);
+    let paths: Vec<_> = repo.sources()?.into_iter().map(|source| source.path).collect();
+    for package in packages(paths.iter().map(String::as_str)) {
+        command.args(["--package", &package]);
+    }
+    command.args(["--", MODULE]);
+    Ok(command)
+}
+
+/// The crates that have such tests, by the files in their `tests` folders.
+fn packages<'a>(paths: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+    let module = MODULE.trim_end_matches(':');
+    let package = |path: &str| {
+        let (folder, inside) = path.strip_prefix("crates/")?.split_once("/tests/")?;
+        let mut parts = inside.split('/').map(|part| part.trim_end_matches(".rs"));
+        parts.any(|part| part == module).then(|| match folder {
+            "sublet" => folder.to_owned(),
+            _ => format!("sublet-{folder}"),
+        })
+    };
+    paths.filter_map(package).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crates_with_such_tests_are_known_by_their_files() {
+        let paths = [
+            "crates/agent/tests/suite/on_kubernetes.rs",
+            "crates/testkit/tests/suite/on_kubernetes/mod.rs",
+            "crates/testkit/tests/suite/on_kubernetes/crash.rs",
+            "crates/sublet/tests/on_kubernetes/main.rs",
+            "crates/core/tests/suite/scripts.rs",
+            "crates/log/src/on_kubernetes.rs",
+        ];
+        let found: Vec<_> = packages(paths.into_iter()).into_iter().collect();
+        assert_eq!(found, ["sublet", "sublet-agent", "sublet-testkit"]);
+    }
+
+    #[test]
+    fn what_is_left_out_is_named_as_the_test_program_lists_it() {
+        let text =
+            "on_kubernetes::crash::a: test\non_kubernetes::b: test\n\n2 tests, 0 benchmarks\n";
+        assert_eq!(listed(text), ["on_kubernetes::crash::a", "on_kubernetes::b"]);
+    }
+
+    #[test]
+    fn this_tree_has_such_tests() {
+        let sources = Repo::here().sources().unwrap();
+        let found = packages(sources.iter().map(|source| source.path.as_str()));
+        assert!(found.contains("sublet-testkit"));
+    }
+}
