@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod limits;
+mod lines;
 pub mod logging;
 pub mod policy;
 pub mod metrics;

@@ -248,6 +248,10 @@ impl Log for Embedded {
         self.drop_history(before)
     }
 
+    fn tend(&self) -> Result<(), StoreError> {
+        self.copy_journal()
+    }
+
     fn note(&self, name: &str) -> Result<Option<Vec<u8>>, ReadError> {
         Ok(note::read(&self.folder, name))
     }

@@ -3,8 +3,8 @@
 use sublet_core::id::Revision;
 use sublet_core::time::Time;
 
-use super::{Embedded, query, schema};
-use crate::{Head, ReadError, Snapshot, StoreError};
+use super::{Embedded, query, schema, writer};
+use crate::{Cause, Head, ReadError, Snapshot, StoreError};
 
 /// How much of a snapshot is written in one commit: appends pass in between.
 pub(super) const PART_BYTES: usize = 256 * 1024;
@@ -41,6 +41,17 @@ impl Embedded {
         let covered = first..=mark.revision;
         let last = query::last_before(&self.reader(), covered, before).map_err(unavailable)?;
         last.map_or(Ok(()), |last| self.drop_records(last.head()))
+    }
+
+    /// Copies the journal into the database beside the appends, which only wait for the last bit.
+    pub(super) fn copy_journal(&self) -> Result<(), StoreError> {
+        let _upkeep = self.upkeep.lock();
+        if !self.writer().wants_checkpoint() {
+            return Ok(());
+        }
+        let copier = schema::open_for_writing(&self.folder);
+        let begun = copier.map_err(Cause::from).and_then(|copier| writer::copy_journal(&copier));
+        self.writer().end_checkpoint(begun).map_err(StoreError::Fatal)
     }
 
     /// Drops what is left of older and unfinished snapshots, a commit for each part.

@@ -15,6 +15,10 @@ use crate::{Cause, Head, Record};
 /// What a commit writes beyond its data: about two pages.
 const COMMIT_OVERHEAD_BYTES: usize = 8 * 1024;
 
+/// An append makes the checkpoint itself where the journal has become so many times as long as it
+/// should: nobody tends the log, or the disk is too slow for it.
+const OVERDUE: usize = 4;
+
 /// The connection, while it may be used.
 pub(super) struct Writer {
     state: Result<Open, String>,
@@ -98,6 +102,17 @@ impl Writer {
         })
     }
 
+    /// Whether so much was written since the last checkpoint that another is due.
+    pub(super) fn wants_checkpoint(&self) -> bool {
+        self.state.as_ref().is_ok_and(|open| open.journal_bytes >= open.options.checkpoint_bytes)
+    }
+
+    /// Ends a checkpoint that was made beside the appends: copies what has come since, so that the
+    /// journal begins anew. If that one failed, nothing is acknowledged any more.
+    pub(super) fn end_checkpoint(&mut self, begun: Result<(), Cause>) -> Result<(), Cause> {
+        self.attempt(0, |open| begun.and_then(|()| open.checkpoint()))
+    }
+
     /// Runs one commit. The writer is taken out while it runs, so whatever goes wrong, a panic
     /// too, leaves it latched.
     fn attempt(
@@ -128,16 +143,24 @@ fn make_journal_durable(folder: &Path) -> io::Result<()> {
 impl Open {
     /// Done before a commit and not after it, so that its failure never hides behind a success.
     fn checkpoint_if_due(&mut self) -> Result<(), Cause> {
-        if self.journal_bytes < self.options.checkpoint_bytes {
+        if self.journal_bytes < self.options.checkpoint_bytes.saturating_mul(OVERDUE) {
             return Ok(());
         }
-        // A reader may hold it up; then it is done next time, and no harm is done.
-        let checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
-        self.connection.query_row(checkpoint, [], |_| Ok(()))?;
+        self.checkpoint()
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Cause> {
+        copy_journal(&self.connection)?;
         self.head.sync()?;
         self.journal_bytes = 0;
         Ok(())
     }
+}
+
+/// Copies what is in the journal into the database. A reader may hold it up; then it is done next
+/// time, and no harm is done.
+pub(super) fn copy_journal(connection: &Connection) -> Result<(), Cause> {
+    Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
 }
 
 fn set_mark(connection: &Connection, mark: i64, text: String) -> Result<(), Cause> {

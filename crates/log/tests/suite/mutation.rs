@@ -106,7 +106,7 @@ impl Dice {
 }
 
 /// Some stores have nearly everything in the database, others in the journal.
-const CHECKPOINTS: [usize; 2] = [100_000, 16 << 20];
+const CHECKPOINTS: [usize; 2] = [25_000, 16 << 20];
 
 #[test]
 fn flipped_bits_never_change_the_log_silently() {
