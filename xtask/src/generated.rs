@@ -18,10 +18,26 @@ struct Part {
     text: fn(&Repo) -> Result<String>,
 }
 
-const PARTS: [Part; 3] = [
+macro_rules! definition {
+    ($file:literal) => {
+        Part {
+            page: concat!("deploy/crds/", $file),
+            block: None,
+            text: |repo| contract::definition(repo, $file),
+        }
+    };
+}
+
+const PARTS: [Part; 9] = [
     Part { page: "ARCHITECTURE.md", block: Some("arrows"), text: |_| Ok(arrows::table()) },
     Part { page: "docs/openapi.json", block: None, text: contract::openapi },
     Part { page: "docs/errors/README.md", block: Some("codes"), text: contract::errors },
+    definition!("rear.fluidos.eu_advertisements.yaml"),
+    definition!("rear.fluidos.eu_resourcerequests.yaml"),
+    definition!("rear.fluidos.eu_reservationinstructions.yaml"),
+    definition!("rear.fluidos.eu_providerinstructions.yaml"),
+    definition!("broker.fluidos.eu_clusteradvertisements.yaml"),
+    definition!("broker.fluidos.eu_reservations.yaml"),
 ];
 
 impl Part {

@@ -13,6 +13,7 @@ mod operate;
 mod ca;
 mod data;
 mod policy;
+mod crds;
 mod completion;
 mod version;
 mod broker;
@@ -92,6 +93,8 @@ enum Command {
     /// Look at policy files.
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Print the definitions of our kinds, for kubectl apply.
+    Crds(crds::Args),
     /// Print the completion script of a shell.
     Completion(completion::Args),
     /// Print which version this is.
@@ -127,6 +130,7 @@ impl Command {
             Self::Backup(args) => data::backup::run(&args),
             Self::Restore(args) => data::restore::run(&args),
             Self::Policy(command) => command.run(),
+            Self::Crds(args) => crds::run(&args),
             Self::Completion(args) => completion::run(&args),
             Self::Version(args) => version::run(&args),
         }

@@ -6,12 +6,24 @@ use crate::metadata::Package;
 use crate::tidy::Violation;
 
 /// A crate of ours, and the crates of ours that it may use, in tests and benches too.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("sublet-core", &[]),
     ("sublet-wire", &["sublet-core"]),
+    ("sublet-crds", &["sublet-core", "sublet-testkit"]),
     ("sublet-log", &["sublet-core"]),
     ("sublet-broker", &["sublet-core", "sublet-wire", "sublet-log"]),
-    ("sublet", &["sublet-core", "sublet-wire", "sublet-log", "sublet-broker"]),
+    ("sublet-agent", &["sublet-core", "sublet-wire", "sublet-crds", "sublet-testkit"]),
+    (
+        "sublet",
+        &[
+            "sublet-core",
+            "sublet-wire",
+            "sublet-crds",
+            "sublet-log",
+            "sublet-broker",
+            "sublet-agent",
+        ],
+    ),
     ("sublet-sim", &["sublet-core", "sublet-log", "sublet-broker"]),
     ("sublet-testkit", &[]),
     ("xtask", &[]),

@@ -21,8 +21,8 @@ const fn to_come(name: &'static str) -> Stage {
 
 /// In the order in which the data passes through them.
 const STAGES: [Stage; 12] = [
-    to_come("collect"),
-    to_come("advertise"),
+    built("collect", "crates/agent/src/collect/mod.rs"),
+    built("advertise", "crates/agent/src/advertise"),
     to_come("carry"),
     built("admit", "crates/broker/src/http/mod.rs"),
     built("sequence", "crates/broker/src/engine"),

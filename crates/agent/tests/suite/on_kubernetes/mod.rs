@@ -1,0 +1,3 @@
+//! Everything in here starts clusters. `cargo xtask test` knows such tests by the name of this module.
+
+mod measuring;
