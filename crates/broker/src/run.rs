@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sublet_core::policy::Policy;
 use sublet_log::{Log, snapshot};
 use tokio::net::TcpListener;
@@ -216,12 +217,13 @@ impl Broker {
         let Some(listener) = metrics else { return };
         // Whom nobody asks, nobody needs to count for.
         self.own("the census", census::run(Arc::clone(&self.app), stops.clone()));
-        let page = plain::metrics(Arc::clone(&counts));
         let Some(tls) = edge.metrics_tls else {
+            let page = plain::metrics(counts);
             let plain = plain::run(listener, page, stops.clone());
             self.own("metrics", async { plain.await.map_err(part("metrics")) });
             return;
         };
+        let page = plain::secure_metrics(Arc::clone(&counts), self.app.revoked.clone());
         let secure = self.server(&tls, stops).run(listener, page);
         self.own("metrics", async { secure.await.map_err(part("metrics")) });
         if !Arc::ptr_eq(&tls, &edge.tls) {
@@ -315,6 +317,7 @@ pub fn run<E: From<Error>>(
 ) -> Result<(), E> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Runtime)?;
+    raise_files();
     runtime.block_on(async {
         let told = told_to_end().map_err(Error::Runtime)?;
         for flag in &config.without_effect {
@@ -327,6 +330,14 @@ pub fn run<E: From<Error>>(
         tracing::info!("the broker ended");
         Ok(ended?)
     })
+}
+
+/// Every connection is an open file, and the usual bound is far below ours: takes what it may have.
+fn raise_files() {
+    let hard = getrlimit(Resource::Nofile).maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard }) {
+        tracing::warn!(%error, "the number of open files cannot be raised");
+    }
 }
 
 fn announce(config: &Config, addresses: Addresses) -> Result<(), Error> {

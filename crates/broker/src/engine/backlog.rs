@@ -1,7 +1,8 @@
 //! Work that was taken in and is not planned yet, in the order in which it is to be planned.
 //!
 //! Requests wait behind everything that gives capacity back or keeps it alive; among themselves
-//! they go by priority, then by arrival. Each priority has a lane of its own, so that taking work in
+//! they go by priority, then by arrival. A change of amounts may ask for more, so it goes with the
+//! requests that name no priority: nobody passes those who wait by asking for little first. Each priority has a lane of its own, so that taking work in
 //! costs the same however much there is.
 
 use std::cmp::Reverse;
@@ -74,14 +75,17 @@ fn lane(policy: &Policy, work: &Work) -> Lane {
         Work::Command(Command::Reserve { requester, ask, .. }) => {
             Some(Reverse(ask.priority.min(policy.allowance(requester).priority_max)))
         }
+        Work::Command(Command::Resize { .. }) => Some(Reverse(0)),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sublet_core::id::ReservationId;
     use sublet_core::policy::Allowance;
-    use sublet_core::reservation::Ask;
+    use sublet_core::reservation::{Actor, Ask};
+    use sublet_core::resources::Resources;
 
     use super::*;
 
@@ -90,6 +94,19 @@ mod tests {
         let (requester, key) = ("c1".parse().unwrap(), "key".parse().unwrap());
         let work = Work::Command(Command::Reserve { requester, key, ask, explain: false });
         Submitted { work, ticket }
+    }
+
+    #[test]
+    fn a_change_of_amounts_is_queued_like_a_request_without_a_priority() {
+        let (mut backlog, open) = (Backlog::new(), Policy::default());
+        let (id, resources) = (ReservationId::LAST, Resources::default());
+        let resize = Command::Resize { by: Actor::Broker, id, resources };
+        backlog.push(&open, Submitted { work: Work::Command(resize), ticket: 1 });
+        for (ticket, priority) in [(2, 9), (3, 0)] {
+            backlog.push(&open, request(ticket, priority));
+        }
+        let order: Vec<_> = backlog.drain().map(|submitted| submitted.ticket).collect();
+        assert_eq!(order, [2, 1, 3]);
     }
 
     #[test]

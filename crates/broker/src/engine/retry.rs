@@ -64,7 +64,9 @@ impl Retry {
 
     /// They are tried down to this priority, or all of them.
     pub(super) fn finish(&mut self, floor: Option<i32>) {
-        (self.cut, self.doubled) = (false, 0);
+        if floor.is_none() {
+            (self.cut, self.doubled) = (false, 0);
+        }
         let tried = floor.map(|floor| (Reverse(floor), u64::MAX, ReservationId::LAST));
         self.untried = tried
             .max(self.reached())
@@ -80,5 +82,25 @@ impl Retry {
     /// How many plans one step may make for it.
     pub(super) fn plans(&self) -> u32 {
         PLANS << self.doubled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_that_is_always_sent_back_gets_larger_pieces_also_when_its_beginning_is_tried() {
+        let mut retry = Retry::all();
+        for round in 1..=4 {
+            retry.cut();
+            retry.begin_again();
+            retry.finish(Some(9));
+            assert!(!retry.is_over());
+            assert_eq!(retry.plans(), PLANS << round);
+        }
+        retry.finish(None);
+        assert!(retry.is_over());
+        assert_eq!(retry.plans(), PLANS);
     }
 }

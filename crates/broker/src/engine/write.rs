@@ -76,7 +76,8 @@ impl Desk {
 
     /// Would this be written at once, with the planning thread waiting for it?
     pub(super) fn is_quick(&self, batch: &Batch) -> bool {
-        self.took < QUICK && batch.body.events().len() <= 1
+        // One that others write too is on another machine, and may fall silent at any time.
+        !self.is_shared() && self.took < QUICK && batch.body.events().len() <= 1
     }
 
     /// Writes a batch. What became of it is known now, or will be told.

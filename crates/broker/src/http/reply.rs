@@ -1,7 +1,12 @@
 //! Answers as the Go system writes them: JSON with a newline, and errors in the route's shape.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use axum::body::Body;
 use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
 use hyper::header::{
     ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
     X_CONTENT_TYPE_OPTIONS,
@@ -10,12 +15,18 @@ use hyper::{HeaderMap, StatusCode};
 use serde::Serialize;
 use sublet_wire::{Problem, Shape, encode};
 
+use crate::admission::Turn;
+
 const CODE: HeaderName = HeaderName::from_static(Shape::CODE_HEADER);
 const JSON: &str = "application/json";
 
 /// An answer with a body of this type.
-pub(crate) fn body(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(body));
+pub(crate) fn body(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Body>,
+) -> Response {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
@@ -67,4 +78,39 @@ pub(crate) fn without_body(response: Response) -> Response {
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     Response::from_parts(parts, Body::empty())
+}
+
+/// The same answer, with its turn kept until it is delivered: who asks again and again and takes no
+/// answer is not let in any more. A stream, whose length nobody knows, has a seat of another kind.
+pub(crate) fn held(response: Response, turn: Turn) -> Response {
+    let length = hyper::body::Body::size_hint(response.body()).exact();
+    if length.is_none_or(|length| length == 0) {
+        return response;
+    }
+    response.map(|body| Body::new(Held { body, _turn: turn }))
+}
+
+struct Held {
+    body: Body,
+    _turn: Turn,
+}
+
+impl hyper::body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

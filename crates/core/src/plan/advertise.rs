@@ -26,8 +26,8 @@ const ADOPTED_MAX: usize = 32;
 impl Scene<'_> {
     pub(super) fn advertise(&self, advertisement: &Advertisement) -> Plan {
         let cluster = &advertisement.cluster;
-        // One that is planned anew, because another broker was faster, is the news that it was; a
-        // copy is not. Where both happen, the next advertisement tells what this one would have.
+        // A copy is no news; nor is one that is planned anew, because another broker was faster: the
+        // next advertisement tells what it would have.
         let news = self.books.market().entry(cluster).is_some_and(|known| {
             known.advertisement.number == advertisement.number && !known.repeated
         });

@@ -27,6 +27,7 @@ impl Embedded {
             folder: folder.into(),
             writer: Mutex::new(Writer::closed("the log was opened only to be read")),
             reader: Mutex::new(connection),
+            copier: None,
             position: Mutex::new(position),
             appended: Condvar::new(),
             upkeep: Mutex::new(()),

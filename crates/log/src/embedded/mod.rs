@@ -85,9 +85,12 @@ pub struct Embedded {
     folder: PathBuf,
     writer: Mutex<Writer>,
     reader: Mutex<Connection>,
+    /// Copies the journal into the database. Open all the time: where a process has no file
+    /// descriptors left, that is no failure of the disk.
+    copier: Option<Mutex<Connection>>,
     position: Mutex<Position>,
     appended: Condvar,
-    /// One snapshot or compaction at a time; never held together with an append.
+    /// One snapshot, compaction or checkpoint at a time; never held together with an append.
     upkeep: Mutex<()>,
     /// Last, so that it is let go when everything else is closed; none beside the process that
     /// has it.
@@ -135,14 +138,18 @@ impl Embedded {
 
     fn start(folder: &Path, lock: Lock, options: Option<Options>) -> Result<Self, Error> {
         let position = verify::verify(folder)?;
-        let writer = match options {
-            Some(options) => Writer::open(folder, options)?,
-            None => Writer::closed("the log was opened only to be read"),
+        let (writer, copier) = match options {
+            Some(options) => {
+                let copier = schema::open_for_writing(folder)?;
+                (Writer::open(folder, options)?, Some(Mutex::new(copier)))
+            }
+            None => (Writer::closed("the log was opened only to be read"), None),
         };
         Ok(Self {
             folder: folder.into(),
             writer: Mutex::new(writer),
             reader: Mutex::new(schema::open_for_reading(folder)?),
+            copier,
             position: Mutex::new(position),
             appended: Condvar::new(),
             upkeep: Mutex::new(()),

@@ -1,10 +1,12 @@
-//! Snapshots and compaction, in commits so small that appends pass in between.
+//! Snapshots, compaction and checkpoints, in pieces so small that appends pass in between.
+
+use std::sync::PoisonError;
 
 use sublet_core::id::Revision;
 use sublet_core::time::Time;
 
 use super::{Embedded, query, schema, writer};
-use crate::{Cause, Head, ReadError, Snapshot, StoreError};
+use crate::{Head, ReadError, Snapshot, StoreError};
 
 /// How much of a snapshot is written in one commit: appends pass in between.
 pub(super) const PART_BYTES: usize = 256 * 1024;
@@ -49,8 +51,9 @@ impl Embedded {
         if !self.writer().wants_checkpoint() {
             return Ok(false);
         }
-        let copier = schema::open_for_writing(&self.folder);
-        let begun = copier.map_err(Cause::from).and_then(|copier| writer::copy_journal(&copier));
+        let begun = self.copier.as_ref().map_or(Ok(()), |copier| {
+            writer::copy_journal(&copier.lock().unwrap_or_else(PoisonError::into_inner))
+        });
         self.writer().end_checkpoint(begun).map_err(StoreError::Fatal)?;
         Ok(true)
     }

@@ -118,6 +118,7 @@ impl Writer {
         bytes: usize,
         commit: impl FnOnce(&mut Open) -> Result<(), Cause>,
     ) -> Result<(), Cause> {
+        self.check()?;
         let unfinished = Err("an earlier write did not end".to_owned());
         let mut open = std::mem::replace(&mut self.state, unfinished)?;
         let done = open.checkpoint_if_due().and_then(|()| commit(&mut open));
