@@ -3,7 +3,6 @@
 
 pub mod config;
 pub mod limits;
-pub mod logging;
 pub mod policy;
 pub mod metrics;
 pub mod random;

@@ -14,8 +14,8 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 use sublet_core::policy::Policy;
 use sublet_log::{Log, snapshot};
+use sublet_process::{announce, end};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
@@ -338,37 +338,22 @@ pub fn run(config: &Config, log: Arc<dyn Log>) -> Result<(), Error> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Runtime)?;
     runtime.block_on(async {
-        let told = told_to_end().map_err(Error::Runtime)?;
+        let told = end::told().map_err(Error::Runtime)?;
         for flag in &config.without_effect {
             tracing::warn!(flag, "this flag of the Go broker has no effect here");
         }
         let broker = Broker::start(config, config.limits(), log).await?;
-        announce(config, broker.addresses())?;
+        serving(config, broker.addresses())?;
         let ended = broker.run_until(told).await;
         tracing::info!("the broker ended");
         ended
     })
 }
 
-fn announce(config: &Config, addresses: Addresses) -> Result<(), Error> {
+fn serving(config: &Config, addresses: Addresses) -> Result<(), Error> {
     let Addresses { http, health, metrics } = addresses;
     tracing::info!(%http, ?health, ?metrics, "serving");
     let Some(path) = &config.address_file else { return Ok(()) };
     let failed = |source| Error::AddressFile { path: path.clone(), source };
-    let text = serde_json::to_vec(&addresses).map_err(|error| failed(error.into()))?;
-    // Whoever waits for the file never sees half of it.
-    let half = path.with_extension("part");
-    std::fs::write(&half, text).and_then(|()| std::fs::rename(&half, path)).map_err(failed)
-}
-
-fn told_to_end() -> io::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        let which = tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-        };
-        tracing::info!(signal = which, "ending: finishing what is open");
-    })
+    announce::write(path, &addresses).map_err(failed)
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let text = toml::to_string(&config).context("cannot write the configuration")?;
         return std::io::stdout().write_all(text.as_bytes()).context("cannot print");
     }
-    sublet_broker::logging::init(&config)?;
+    sublet_process::lines::init(config.log_format, config.log_level)?;
     std::fs::create_dir_all(&config.data_dir)
         .with_context(|| format!("--data-dir: cannot make {}", config.data_dir.display()))?;
     let log = Embedded::open(&config.data_dir)

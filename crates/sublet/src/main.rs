@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use sublet_broker::config::with_two_dashes;
+use sublet_process::dashes;
 
 use operate::Decision;
 
@@ -138,5 +138,8 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    exit::report(Args::parse_from(with_two_dashes(std::env::args_os())).command.run())
+    // Go's programs take their flags with one dash too, and so do those of ours that replace them.
+    let as_in_go = [sublet_broker::config::command()];
+    let typed = dashes::doubled(std::env::args_os(), &as_in_go);
+    exit::report(Args::parse_from(typed).command.run())
 }

@@ -6,13 +6,17 @@ use crate::metadata::Package;
 use crate::tidy::Violation;
 
 /// A crate of ours, and the crates of ours that it may use, in tests and benches too.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("sublet-core", &[]),
     ("sublet-wire", &["sublet-core"]),
     ("sublet-crds", &["sublet-core", "sublet-testkit"]),
     ("sublet-log", &["sublet-core"]),
-    ("sublet-broker", &["sublet-core", "sublet-wire", "sublet-log"]),
-    ("sublet-agent", &["sublet-core", "sublet-wire", "sublet-crds", "sublet-testkit"]),
+    ("sublet-process", &[]),
+    ("sublet-broker", &["sublet-core", "sublet-wire", "sublet-log", "sublet-process"]),
+    (
+        "sublet-agent",
+        &["sublet-core", "sublet-wire", "sublet-crds", "sublet-process", "sublet-testkit"],
+    ),
     (
         "sublet",
         &[
@@ -20,6 +24,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
             "sublet-wire",
             "sublet-crds",
             "sublet-log",
+            "sublet-process",
             "sublet-broker",
             "sublet-agent",
         ],

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use sublet_process::{Format, Level};
 
 /// How the broker is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -15,33 +15,6 @@ pub enum Interface {
     Kubernetes,
     /// Both.
     Both,
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Format {
-    /// For people.
-    #[value(alias = "console")]
-    Text,
-    /// For programs.
-    Json,
-}
-
-/// What is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// Every step; also any of zap's numbers.
-    #[value(aliases = ["trace", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"])]
-    Debug,
-    /// What happens.
-    Info,
-    /// What should not happen.
-    Warn,
-    /// What must not happen.
-    #[value(aliases = ["panic", "fatal"])]
-    Error,
 }
 
 /// The command line, as it is typed. Each flag is also an environment variable: `--http-port` is

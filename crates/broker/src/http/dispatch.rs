@@ -24,7 +24,7 @@ use crate::admission::Turn;
 use crate::authorize::{Endpoint, Relation, Row, Verdict, route_of, row_of};
 use crate::connection::Peer;
 use crate::identity::{Caller, Identity};
-use crate::logging::AUDIT;
+use sublet_process::lines::AUDIT;
 use crate::metrics::{Because, Word};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

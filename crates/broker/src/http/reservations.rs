@@ -14,7 +14,7 @@ use super::call::{Call, new_key, parameter};
 use super::reply;
 use crate::engine::Settled;
 use crate::identity::Caller;
-use crate::logging::AUDIT;
+use sublet_process::lines::AUDIT;
 use crate::metrics::{Because, Word};
 
 /// Asks for capacity.

@@ -3,6 +3,8 @@
 //! Decisions and denials go under the target `audit`, whatever the level, so that they can be kept
 //! apart. Values from outside are fields, which the formatters escape; no line has two.
 
+use clap::ValueEnum;
+use serde::Serialize;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -11,10 +13,35 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
-use crate::config::{Config, Format, Level};
-
 /// The target of decisions and denials.
 pub const AUDIT: &str = "audit";
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// For people.
+    #[value(alias = "console")]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// What is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Every step; also any of zap's numbers.
+    #[value(aliases = ["trace", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"])]
+    Debug,
+    /// What happens.
+    Info,
+    /// What should not happen.
+    Warn,
+    /// What must not happen.
+    #[value(aliases = ["panic", "fatal"])]
+    Error,
+}
 
 /// Log lines are set up already.
 #[derive(Debug, thiserror::Error)]
@@ -22,8 +49,8 @@ pub const AUDIT: &str = "audit";
 pub struct Twice;
 
 /// Begins to write log lines.
-pub fn init(config: &Config) -> Result<(), Twice> {
-    let level = match config.log_level {
+pub fn init(format: Format, level: Level) -> Result<(), Twice> {
+    let level = match level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,
         Level::Warn => LevelFilter::WARN,
@@ -34,15 +61,15 @@ pub fn init(config: &Config) -> Result<(), Twice> {
         .with_default(level.min(LevelFilter::WARN))
         .with_target("sublet", level)
         .with_target(AUDIT, LevelFilter::INFO);
-    registry().with(lines(config).with_filter(targets)).try_init().map_err(|_| Twice)
+    registry().with(lines(format).with_filter(targets)).try_init().map_err(|_| Twice)
 }
 
-fn lines<S>(config: &Config) -> Box<dyn Layer<S> + Send + Sync>
+fn lines<S>(format: Format) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
     let lines = fmt::layer().with_writer(std::io::stderr);
-    match config.log_format {
+    match format {
         Format::Json => lines.json().flatten_event(true).boxed(),
         Format::Text => lines.with_ansi(false).boxed(),
     }
