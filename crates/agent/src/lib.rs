@@ -4,3 +4,4 @@
 pub mod collect;
 pub mod offer;
 pub mod advertise;
+pub mod transport;

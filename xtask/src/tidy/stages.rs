@@ -23,7 +23,7 @@ const fn to_come(name: &'static str) -> Stage {
 const STAGES: [Stage; 12] = [
     built("collect", "crates/agent/src/collect/mod.rs"),
     built("advertise", "crates/agent/src/advertise"),
-    to_come("carry"),
+    built("carry", "crates/agent/src/transport/mod.rs"),
     built("admit", "crates/broker/src/http/mod.rs"),
     built("sequence", "crates/broker/src/engine"),
     built("account", "crates/core/src/ledger"),
