@@ -17,6 +17,8 @@ use futures_util::future::BoxFuture;
 use sublet_core::id::{Generation, Key};
 use sublet_wire::v1::{Advertisement, Renewal, ReservationRequest, Resizing};
 
+use crate::advertise::Audience;
+
 pub use error::{Error, Refusal};
 pub use http::Http;
 pub use none::Local;
@@ -31,6 +33,11 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 pub trait Broker: Send + Sync + 'static {
     /// Is a broker there? Answers at once and is not repeated.
     fn ping(&self) -> Answer<'_, ()>;
+
+    /// Which broker listens, as far as is known.
+    fn audience(&self) -> Audience {
+        Audience::Broker
+    }
 
     /// Says what the cluster has. What an old broker wants done in return goes to the feed.
     fn publish<'a>(&'a self, word: &'a Advertisement) -> Answer<'a, ()>;

@@ -20,6 +20,10 @@ impl Era {
         self.0.load(Ordering::Relaxed) == OURS
     }
 
+    pub(super) fn is_known_old(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == OLD
+    }
+
     pub(super) fn set(&self, is_old: bool) {
         self.0.store(if is_old { OLD } else { OURS }, Ordering::Relaxed);
     }

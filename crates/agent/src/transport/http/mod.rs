@@ -15,6 +15,8 @@ use tokio::sync::watch;
 
 use self::era::Era;
 use self::feed::HttpFeed;
+use crate::advertise::Audience;
+
 use super::{Answer, Broker, Error, Feed, Order, Promise, Unreadable};
 
 /// The broker over HTTPS.
@@ -78,6 +80,10 @@ fn not_understood(error: &Unreadable) -> Error {
 impl Broker for Http {
     fn ping(&self) -> Answer<'_, ()> {
         async { Ok(self.shared.once.health().await?) }.boxed()
+    }
+
+    fn audience(&self) -> Audience {
+        if self.shared.era.is_known_old() { Audience::OldBroker } else { Audience::Broker }
     }
 
     fn publish<'a>(&'a self, word: &'a Advertisement) -> Answer<'a, ()> {
