@@ -27,6 +27,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
             "sublet-process",
             "sublet-broker",
             "sublet-agent",
+            "sublet-testkit",
         ],
     ),
     ("sublet-sim", &["sublet-core", "sublet-log", "sublet-broker"]),

@@ -14,3 +14,5 @@ mod recount;
 mod journal;
 mod contention;
 mod crash;
+mod agents;
+mod on_kubernetes;

@@ -1,6 +1,7 @@
 //! The testkit for people: what `cargo xtask kube` and `cargo xtask clusters` run.
 #![expect(clippy::print_stdout, reason = "these commands talk to a person on a terminal")]
 
+mod agents;
 mod broker;
 mod clusters;
 mod kube;
