@@ -5,3 +5,5 @@ pub mod collect;
 pub mod offer;
 pub mod advertise;
 pub mod transport;
+pub mod peering;
+pub mod controllers;
