@@ -13,6 +13,8 @@ pub mod offer;
 pub mod advertise;
 pub mod transport;
 pub mod publish;
+pub mod peering;
+pub mod controllers;
 pub mod leader;
 mod error;
 mod work;

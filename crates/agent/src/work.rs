@@ -11,10 +11,13 @@ use sublet_wire::v1::Capabilities;
 use tokio::sync::watch;
 
 use crate::advertise::Profile;
+use crate::clock;
 use crate::collect::NodeRules;
 use crate::config::Config;
+use crate::controllers::{self, Context};
 use crate::error::Error;
 use crate::metrics::Metrics;
+use crate::peering::{NoPeering, Peering};
 use crate::probes::Ready;
 use crate::publish::{Grid, Object, Publisher};
 use crate::run::Tasks;
@@ -34,7 +37,8 @@ impl Work<'_> {
     /// Begins.
     pub(crate) async fn begin(self, tasks: &mut Tasks) -> Result<(), Error> {
         let Self { config, client, cluster, metrics, ready } = self;
-        let profile = profile(config, cluster);
+        let peering: Arc<dyn Peering> = Arc::new(NoPeering);
+        let profile = profile(config, cluster, peering.as_ref());
         profile.check().map_err(Error::Profile)?;
         let broker = broker(config)?;
         let (namespace, name) = (&config.advertisement_namespace, &config.advertisement_name);
@@ -44,11 +48,23 @@ impl Work<'_> {
         let (collector, told) =
             Collector::new(&client, instructions, rules, Arc::clone(&metrics));
         let grid = Grid::new(&profile.cluster, config.interval, config.spread);
+        let desk =
+            Context::new(client, Arc::clone(&broker), peering, instructions, clock::now);
+        let contact = desk.contact();
         let publisher = Publisher::new(profile, grid, broker, object, metrics);
         tasks.own("the readiness", become_ready(told.clone(), ready, tasks.stopping()));
-        tasks.own("the publisher", publisher.run(told, tasks.stopping()));
+        tasks.own("the publisher", publisher.run(told, contact, tasks.stopping()));
         tasks.own("the watches", collector.run(tasks.stopping()));
+        tasks.own("the controllers", act(desk, tasks.stopping()));
         Ok(())
+    }
+}
+
+/// Does what is to be done until everything stops; it can be cut anywhere.
+async fn act(desk: Context, mut stopping: watch::Receiver<bool>) {
+    tokio::select! {
+        _ = stopping.wait_for(|stopping| *stopping) => {}
+        never = controllers::run(desk) => match never {},
     }
 }
 
@@ -66,7 +82,7 @@ async fn become_ready(mut told: Told, ready: Ready, mut stopping: watch::Receive
     }
 }
 
-fn profile(config: &Config, cluster: ClusterId) -> Profile {
+fn profile(config: &Config, cluster: ClusterId, peering: &dyn Peering) -> Profile {
     Profile {
         name: config.advertisement_name.clone(),
         labels: config.labels.clone(),
@@ -77,7 +93,7 @@ fn profile(config: &Config, cluster: ClusterId) -> Profile {
             activate: true,
             renew: true,
             stream: true,
-            backends: vec!["none".to_owned()],
+            backends: vec![peering.backend().to_string()],
         },
         lending: config.lend,
         offer: config.offer.clone(),

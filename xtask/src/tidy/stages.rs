@@ -31,8 +31,8 @@ const STAGES: [Stage; 12] = [
     built("reserve", "crates/core/src/plan"),
     built("commit", "crates/log/src/lib.rs"),
     built("instruct", "crates/core/src/instruction.rs"),
-    to_come("act"),
-    to_come("peer"),
+    built("act", "crates/agent/src/controllers/mod.rs"),
+    built("peer", "crates/agent/src/peering/mod.rs"),
 ];
 
 const TABLE: &str = "xtask/src/tidy/stages.rs";

@@ -11,12 +11,13 @@ mod object;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::advertise::{self, Numbers, Profile};
 use crate::clock;
 use crate::collect::Measured;
+use crate::controllers::Contact;
 use crate::metrics::Metrics;
 use crate::transport::{self, Broker};
 use crate::watch::Told;
@@ -34,17 +35,6 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// At most so long after a failure.
 const AGAIN_MAX: Duration = Duration::from_secs(30);
 
-/// Tells the publisher that the broker is reached, for the first time or again.
-#[derive(Clone, Debug, Default)]
-pub struct Nudge(Arc<Notify>);
-
-impl Nudge {
-    /// The broker wants to hear from this cluster now.
-    pub fn now(&self) {
-        self.0.notify_one();
-    }
-}
-
 /// Publishes the cluster.
 pub struct Publisher {
     profile: Profile,
@@ -53,7 +43,6 @@ pub struct Publisher {
     object: Object,
     numbers: Numbers,
     metrics: Arc<Metrics>,
-    nudge: Nudge,
     /// What the broker was told last, and when.
     last: Option<(Arc<Measured>, Instant)>,
     failures: u32,
@@ -69,38 +58,35 @@ impl Publisher {
         metrics: Arc<Metrics>,
     ) -> Self {
         let numbers = Numbers::after(object.left(), clock::now());
-        let nudge = Nudge::default();
-        let last = None;
-        Self { profile, grid, broker, object, numbers, metrics, nudge, last, failures: 0 }
-    }
-
-    /// What makes it publish at once.
-    pub fn nudge(&self) -> Nudge {
-        self.nudge.clone()
+        Self { profile, grid, broker, object, numbers, metrics, last: None, failures: 0 }
     }
 
     /// Publishes until the agent stops; what is being said then is not waited for.
-    pub async fn run(self, told: Told, mut stopping: watch::Receiver<bool>) {
+    pub async fn run(
+        self,
+        told: Told,
+        contact: watch::Receiver<Contact>,
+        mut stopping: watch::Receiver<bool>,
+    ) {
         tokio::select! {
             _ = stopping.wait_for(|stopping| *stopping) => {}
-            () = self.publish_for_ever(told) => {}
+            () = self.publish_for_ever(told, contact) => {}
         }
     }
 
     /// Returns only when nobody measures any longer.
-    async fn publish_for_ever(mut self, mut told: Told) {
+    async fn publish_for_ever(mut self, mut told: Told, mut contact: watch::Receiver<Contact>) {
         if told.wait_for(Option::is_some).await.is_err() {
             return;
         }
         let mut due = Instant::now();
         loop {
-            let nudge = self.nudge.clone();
             tokio::select! {
                 () = sleep_until(due) => {
                     let Some(measured) = told.borrow_and_update().clone() else { continue };
                     due = self.publish(measured).await;
                 }
-                () = nudge.0.notified() => due = Instant::now(),
+                () = heard(&mut contact) => due = Instant::now(),
                 changed = told.changed() => {
                     if changed.is_err() {
                         return;
@@ -179,6 +165,19 @@ impl Publisher {
         let doublings = self.failures.saturating_sub(1).min(16);
         let wait = AGAIN.saturating_mul(1 << doublings).min(AGAIN_MAX);
         wait.max(error.retry_after().unwrap_or_default())
+    }
+}
+
+/// Returns when the broker is reached, for the first time or again.
+async fn heard(contact: &mut watch::Receiver<Contact>) {
+    loop {
+        if contact.changed().await.is_err() {
+            // Nobody listens to the broker any longer; the agent is about to end.
+            std::future::pending::<()>().await;
+        }
+        if matches!(*contact.borrow_and_update(), Contact::Heard(_)) {
+            return;
+        }
     }
 }
 

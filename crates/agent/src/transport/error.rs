@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sublet_wire::{Code, client};
+use sublet_wire::{Code, Problem, client};
 
 /// Why the broker did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +39,8 @@ pub struct Refusal {
     pub code: Option<Code>,
     /// For people; with what would have been granted, where that is known.
     pub message: String,
+    /// The reservation that it is about.
+    pub reservation: Option<String>,
 }
 
 impl Error {
@@ -68,9 +70,12 @@ impl From<client::Error> for Error {
             client::Error::Problem { problem, .. } if is_about_identity(problem.code()) => {
                 Self::Identity(chain(&error))
             }
-            client::Error::Problem { status, problem } if !error.is_retryable() => {
-                let message = problem.error.clone();
-                Self::Refused(Refusal { status: *status, code: problem.code(), message })
+            client::Error::Problem { status, problem }
+                if !error.is_retryable() && is_a_brokers(*status, problem) =>
+            {
+                let (message, code) = (problem.error.clone(), problem.code());
+                let reservation = problem.details.reservation_id.clone();
+                Self::Refused(Refusal { status: *status, code, message, reservation })
             }
             client::Error::Tls { .. } | client::Error::Credentials(_) => {
                 Self::Identity(chain(&error))
@@ -82,6 +87,14 @@ impl From<client::Error> for Error {
             }
         }
     }
+}
+
+/// Ours has a code for everything; what is not there, the Go program says in its own words. Anybody
+/// else who says so stands in between, and knows no broker yet.
+fn is_a_brokers(status: u16, problem: &Problem) -> bool {
+    let said = problem.error.as_str();
+    let is_gos = matches!(said, "404 page not found" | "Method Not Allowed");
+    problem.code().is_some() || !matches!(status, 404 | 405) || is_gos
 }
 
 fn is_about_identity(code: Option<Code>) -> bool {
@@ -109,7 +122,6 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sublet_wire::Problem;
 
     fn problem(status: u16, problem: Problem) -> Error {
         client::Error::Problem { status, problem }.into()
@@ -125,8 +137,18 @@ mod tests {
         assert_eq!(busy.retry_after(), Some(Duration::from_secs(7)));
         let shut = problem(403, Problem::new(Code::CertificateRevoked, "revoked"));
         assert!(matches!(shut, Error::Identity(_)));
-        let plain = Problem { error: "Cluster ID does not match certificate".into(), ..Problem::default() };
+        let plain =
+            Problem { error: "Cluster ID does not match certificate".into(), ..Problem::default() };
         assert!(matches!(problem(403, plain), Error::Refused(_)));
+    }
+
+    #[test]
+    fn only_a_broker_can_say_that_something_is_not_there() {
+        let said = |text: &str| Problem { error: text.to_owned(), ..Problem::default() };
+        assert!(problem(404, said("404 page not found")).is_absence());
+        assert!(problem(405, said("Method Not Allowed")).is_absence());
+        assert!(problem(404, Problem::new(Code::NoSuchReservation, "no")).is_absence());
+        assert!(problem(404, said("<h1>default backend</h1>")).is_transient());
     }
 
     #[test]

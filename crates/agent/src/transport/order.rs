@@ -117,7 +117,11 @@ mod tests {
             side: "Provider".into(),
             peer_id: "rome".into(),
             duty: "Keep".into(),
-            resources: Quantities { cpu: "500m".into(), memory: "1Gi".into(), ..Quantities::default() },
+            resources: Quantities {
+                cpu: "500m".into(),
+                memory: "1Gi".into(),
+                ..Quantities::default()
+            },
             generation: 3,
             ..Instruction::default()
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use sublet_core::id::ReservationId;
-use sublet_wire::client::{self, Client};
+use sublet_wire::client::Client;
 
 use crate::transport::Error;
 
@@ -39,21 +39,10 @@ impl Era {
     /// Asks for a reservation that cannot be there: ours says so with a code, the Go program has no
     /// such route, and says that in its own words.
     pub(super) async fn ask(&self, client: &Client) -> Result<bool, Error> {
-        let is_old = match client.reservation(ReservationId::FIRST).await {
+        let is_old = match client.reservation(ReservationId::FIRST).await.map_err(Error::from) {
             Ok(_) => false,
-            Err(client::Error::Problem { status: 404, problem }) if problem.code().is_some() => {
-                false
-            }
-            Err(client::Error::Problem { status: 404, problem })
-                if problem.error == "404 page not found" =>
-            {
-                true
-            }
-            // Somebody in between, who knows no broker yet.
-            Err(client::Error::Problem { status: 404, problem }) => {
-                return Err(Error::Transient { why: problem.error, retry_after: None });
-            }
-            Err(error) => return Err(error.into()),
+            Err(Error::Refused(no)) if no.status == 404 => no.code.is_none(),
+            Err(error) => return Err(error),
         };
         self.set(is_old);
         Ok(is_old)
