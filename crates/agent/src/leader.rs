@@ -83,13 +83,18 @@ impl Election {
                 Ok(Err(_)) | Err(_) => tracing::warn!("the lease could not be renewed"),
             }
         }
-        tracing::error!(me = self.candidate.me, "another agent has the lease, or nobody could renew ours");
+        tracing::error!(
+            me = self.candidate.me,
+            "another agent has the lease, or nobody could renew ours"
+        );
     }
 
     /// Lets go of the lease, so that the next one need not wait for its end.
     pub async fn give_up(&self) {
         let Ok(Some(mut lease)) = self.api.get_opt(NAME).await else { return };
-        let Some(spec) = lease.spec.as_mut().filter(|spec| self.candidate.holds(spec)) else { return };
+        let Some(spec) = lease.spec.as_mut().filter(|spec| self.candidate.holds(spec)) else {
+            return;
+        };
         spec.holder_identity = Some(String::new());
         spec.lease_duration_seconds = Some(1);
         // If that fails, the others wait for its end.
@@ -103,15 +108,12 @@ impl Election {
         let step = self.candidate.step(spec, Instant::now());
         let Step::Write(spec) = step else { return Ok(false) };
         let params = PostParams::default();
-        let written = match found {
-            Some(mut lease) => {
-                lease.spec = Some(spec);
-                self.api.replace(NAME, &params, &lease).await
-            }
-            None => {
-                let metadata = ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() };
-                self.api.create(&params, &Lease { metadata, spec: Some(spec) }).await
-            }
+        let written = if let Some(mut lease) = found {
+            lease.spec = Some(spec);
+            self.api.replace(NAME, &params, &lease).await
+        } else {
+            let metadata = ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() };
+            self.api.create(&params, &Lease { metadata, spec: Some(spec) }).await
         };
         match written {
             Ok(_) => Ok(true),
@@ -119,7 +121,6 @@ impl Election {
             Err(error) => Err(error),
         }
     }
-
 }
 
 impl Candidate {

@@ -88,8 +88,10 @@ impl Tasks {
 /// Runs an agent until it is told to end: what `sublet agent` does. One thread is enough for one
 /// cluster, and takes the least memory.
 pub fn run(config: &Config) -> Result<(), Error> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Runtime)?;
     runtime.block_on(async {
         let told = end::told().map_err(Error::Runtime)?;
         for flag in &config.without_effect {

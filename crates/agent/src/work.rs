@@ -1,13 +1,14 @@
 //! What an agent does once it is its turn: measures, publishes, and does what the broker wants done.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use sublet_core::advertisement::Capabilities;
 use sublet_core::id::ClusterId;
 use sublet_core::time::Span;
 use sublet_wire::client::{Credentials, Options};
-use sublet_wire::v1::Capabilities;
 use tokio::sync::watch;
 
 use crate::advertise::Profile;
@@ -45,11 +46,9 @@ impl Work<'_> {
         let object = Object::open(&client, namespace, name).await?;
         let rules = NodeRules { tolerated: config.tolerated.clone() };
         let instructions = &config.instruction_namespace;
-        let (collector, told) =
-            Collector::new(&client, instructions, rules, Arc::clone(&metrics));
+        let (collector, told) = Collector::new(&client, instructions, rules, Arc::clone(&metrics));
         let grid = Grid::new(&profile.cluster, config.interval, config.spread);
-        let desk =
-            Context::new(client, Arc::clone(&broker), peering, instructions, clock::now);
+        let desk = Context::new(client, Arc::clone(&broker), peering, instructions, clock::now);
         let contact = desk.contact();
         let publisher = Publisher::new(profile, grid, broker, object, metrics);
         tasks.own("the readiness", become_ready(told.clone(), ready, tasks.stopping()));
@@ -83,18 +82,19 @@ async fn become_ready(mut told: Told, ready: Ready, mut stopping: watch::Receive
 }
 
 fn profile(config: &Config, cluster: ClusterId, peering: &dyn Peering) -> Profile {
+    let can = Capabilities {
+        acknowledge: true,
+        activate: true,
+        renew: true,
+        stream: true,
+        backends: BTreeSet::from([peering.backend()]),
+    };
     Profile {
         name: config.advertisement_name.clone(),
         labels: config.labels.clone(),
         region: config.region.clone(),
         cost: config.cost.clone(),
-        capabilities: Capabilities {
-            acknowledge: true,
-            activate: true,
-            renew: true,
-            stream: true,
-            backends: vec![peering.backend().to_string()],
-        },
+        capabilities: (&can).into(),
         lending: config.lend,
         offer: config.offer.clone(),
         ..Profile::plain(cluster)

@@ -12,6 +12,7 @@ use crate::offer::Offer;
 /// The command line, as it is typed. Each flag is also an environment variable: `--cluster-id` is
 /// `SUBLET_CLUSTER_ID`. `-x` works where `--x` does.
 #[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 #[command(next_help_heading = "Options", args_override_self = true)]
 pub struct Flags {
     /// The kubeconfig of this cluster; without it $KUBECONFIG, the pod's own account, ~/.kube/config.
@@ -20,7 +21,7 @@ pub struct Flags {
     /// How the broker is spoken to: http, or nothing for no broker at all.
     #[arg(long, env = "SUBLET_BROKER_TRANSPORT", default_value = "")]
     pub broker_transport: String,
-    /// The broker: https://host:8443; several that share their log with commas between them.
+    /// The broker, as `https://host:8443`; several that share their log with commas between them.
     #[arg(long, env = "SUBLET_BROKER_URL", default_value = "")]
     pub broker_url: String,
     /// The folder with tls.crt, tls.key and ca.crt.

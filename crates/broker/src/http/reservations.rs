@@ -14,8 +14,8 @@ use super::call::{Call, new_key, parameter};
 use super::reply;
 use crate::engine::Settled;
 use crate::identity::Caller;
-use sublet_process::lines::AUDIT;
 use crate::metrics::{Because, Word};
+use sublet_process::lines::AUDIT;
 
 /// Asks for capacity.
 pub(super) async fn reserve(call: &Call) -> Result<Response, Problem> {

@@ -8,7 +8,8 @@ fn the_configuration_is_printed_as_it_results() {
     let line = "agent -broker-transport=http -broker-url=https://b:8443 --broker-cert-path=c \
                 --offer=50% --labels=tier=gold --cluster-id=rome -print-config";
     let said = anna.ok(&line.split_whitespace().collect::<Vec<_>>().join(" "));
-    for expected in ["cluster-id = \"rome\"", "offer = \"50%\"", "tier = \"gold\"", "https://b:8443"]
+    for expected in
+        ["cluster-id = \"rome\"", "offer = \"50%\"", "tier = \"gold\"", "https://b:8443"]
     {
         assert!(said.contains(expected), "{expected} in {said}");
     }

@@ -88,13 +88,10 @@ fn a_request_in_one_cluster_is_an_instruction_in_two_until_it_is_deleted() {
     });
 
     shop.cluster.kubectl(&["delete", "resourcerequest", "burst", "--timeout=60s"]).unwrap();
-    for (member, agent, kind) in [
-        (shop, shop_agent, "reservationinstructions"),
-        (edge, edge_agent, "providerinstructions"),
-    ] {
-        comes(agent, "the end of its instruction", || {
-            names(member, kind).is_empty().then_some(())
-        });
+    for (member, agent, kind) in
+        [(shop, shop_agent, "reservationinstructions"), (edge, edge_agent, "providerinstructions")]
+    {
+        comes(agent, "the end of its instruction", || names(member, kind).is_empty().then_some(()));
     }
     comes(edge_agent, "the capacity to be back", || {
         available(&town, "edge").filter(|cores| cores == "16")
