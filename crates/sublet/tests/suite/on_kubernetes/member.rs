@@ -1,6 +1,8 @@
 //! A cluster that takes part: its kinds and its role are installed, and its agent is a process of its
 //! own, with its own account.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,4 +77,13 @@ pub(crate) fn comes<T>(agent: &Process, what: &str, look: impl FnMut() -> Option
 pub(crate) fn at_broker(town: &Town, cluster: &str) -> Option<Value> {
     let list: Value = serde_json::from_str(&town.anna.ok("get clusters -o json")).ok()?;
     list.as_array()?.iter().find(|one| one["clusterID"] == cluster).cloned()
+}
+
+/// A page of an agent, over plain HTTP.
+pub(crate) fn page(at: &str, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(at).ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: x\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    Some(text)
 }

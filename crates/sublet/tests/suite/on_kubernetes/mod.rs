@@ -4,3 +4,4 @@ mod member;
 mod advertising;
 mod rivals;
 mod quickstart;
+mod footprint;

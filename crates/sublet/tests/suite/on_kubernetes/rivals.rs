@@ -1,21 +1,9 @@
 //! Two agents of one cluster: one works, and the other takes over.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-
 use sublet_testkit::{Cluster, Nodes, Process, Setup, Signal};
 
-use super::member::{Member, at_broker, comes};
+use super::member::{Member, at_broker, comes, page};
 use crate::broker::Town;
-
-/// A page of an agent, over plain HTTP.
-fn page(at: &str, path: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(at).ok()?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: x\r\n\r\n").ok()?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).ok()?;
-    Some(text)
-}
 
 fn leads(member: &Member, agent: &Process) -> Option<bool> {
     let page = page(&member.address(agent, "metrics"), "/metrics")?;
