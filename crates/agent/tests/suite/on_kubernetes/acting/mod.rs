@@ -4,6 +4,7 @@ mod world;
 mod life;
 mod crashes;
 mod outage;
+mod old;
 
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
@@ -103,5 +104,6 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
         crashes::the_agent_may_die_after_any_step_of_a_reservation(&mut world).await;
         crashes::the_agent_may_die_after_any_step_of_a_release(&mut world).await;
         life::many_at_once_are_all_reserved(&world).await;
+        old::an_old_broker_is_understood(&clusters, world).await;
     });
 }

@@ -7,10 +7,7 @@ use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair,
-};
+use rcgen::ExtendedKeyUsagePurpose;
 use sublet_agent::controllers::{self, Context, Hook};
 use sublet_agent::peering::NoPeering;
 use sublet_agent::transport::{Broker as _, Http};
@@ -21,54 +18,15 @@ use sublet_core::time::Time;
 use sublet_crds::{ProviderInstruction, ReservationInstruction, ResourceRequest};
 use sublet_log::Memory;
 use sublet_testkit::{Cluster, Setup};
-use sublet_wire::client::{self, Credentials, Options, ReservationQuery};
+use sublet_wire::client::{self, Options, ReservationQuery};
 use sublet_wire::v1::{Advertisement, Capabilities, Quantities, Reservation, ResourceMetrics};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
+use crate::authority::Authority;
+
 /// How long anything may take before the test gives up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(40);
-
-/// A certificate authority of the test.
-pub(super) struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pub(super) pem: String,
-}
-
-impl Authority {
-    pub(super) fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(params, key), pem }
-    }
-
-    /// A certificate and its key.
-    pub(super) fn issue(&self, name: &str, usage: ExtendedKeyUsagePurpose) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages = vec![usage];
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
-
-    /// How a cluster reaches a broker.
-    pub(super) fn options(&self, name: &str, broker: SocketAddr) -> Options {
-        let (certificate, key) = self.issue(name, ExtendedKeyUsagePurpose::ClientAuth);
-        let bytes = |text: String| text.into_bytes();
-        let credentials =
-            Credentials::from_pem(bytes(certificate), bytes(key), bytes(self.pem.clone()));
-        let mut options =
-            Options::new(vec![format!("https://localhost:{}", broker.port())], credentials);
-        // The controllers have patience of their own.
-        options.attempts = 2;
-        options.patience = Duration::from_secs(2);
-        options.pause_max = Duration::from_millis(500);
-        options
-    }
-}
 
 /// A broker that can be stopped and started, and keeps its log.
 pub(super) struct House {
@@ -89,6 +47,8 @@ impl House {
         write("tls.crt", &certificate);
         write("tls.key", &key);
         write("ca.crt", &authority.pem);
+        // By default nothing expires in the first minute after a start.
+        write("policy.toml", "recovery_grace = \"1s\"\n");
         let log = Arc::new(Memory::default());
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut house = Self { authority, certificates, log, address, broker: None };
@@ -101,7 +61,7 @@ impl House {
         let limits = Limits { drain: Duration::from_secs(1), ..Limits::default() };
         let config = Config {
             data_dir: self.certificates.path().to_owned(),
-            policy: None,
+            policy: Some(self.certificates.path().join("policy.toml")),
             http_address: Address::new(Some(self.address.ip()), self.address.port()),
             http_cert_path: self.certificates.path().to_owned(),
             health_probe_address: None,
