@@ -127,12 +127,12 @@ pub(super) async fn a_reservation_ends_with_its_time(world: &World) {
     world.is_clean().await;
 }
 
-pub(super) async fn a_reservation_that_its_provider_takes_back_is_released(world: &World) {
+pub(super) async fn a_reservation_that_its_provider_takes_back_has_failed(world: &World) {
     world.milan.advertise(16).await;
     world.ask("taken", small()).await;
     let request = world.in_phase("taken", RequestPhase::Active).await;
     world.milan.http.release(&request.status.unwrap().reservation_name).await.unwrap();
-    let request = world.in_phase("taken", RequestPhase::Released).await;
+    let request = world.in_phase("taken", RequestPhase::Failed).await;
     let status = request.status.unwrap();
     assert_eq!(status.message, "Taken back by its provider");
     world.is_clean().await;

@@ -94,7 +94,7 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
         life::a_refusal_says_why_and_a_change_is_asked_anew(&world).await;
         life::a_request_may_wait_and_may_stop_waiting(&world).await;
         life::a_reservation_ends_with_its_time(&world).await;
-        life::a_reservation_that_its_provider_takes_back_is_released(&world).await;
+        life::a_reservation_that_its_provider_takes_back_has_failed(&world).await;
         life::amounts_can_be_changed_while_it_runs(&world).await;
         life::an_instruction_that_somebody_deletes_comes_back(&world).await;
         outage::what_is_asked_and_given_back_while_the_broker_is_away_happens_later(&mut world)

@@ -65,7 +65,7 @@ pub(super) async fn what_ended_while_the_agents_were_away_is_seen(world: &mut Wo
     let message = request.status.unwrap().message;
     assert!(message.contains("has not confirmed yet"), "{message}");
     world.milan.begin(None);
-    world.in_phase("ended", RequestPhase::Released).await;
+    world.in_phase("ended", RequestPhase::Failed).await;
     world.is_clean().await;
     world.delete("ended").await;
 }
