@@ -90,3 +90,59 @@ fn insert(orders: &mut Orders, order: Order) {
         orders.insert(key, order);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sublet_core::id::Generation;
+    use sublet_core::resources::Resources;
+
+    fn order(side: Side, name: &str, duty: Duty, generation: u32) -> Order {
+        Order {
+            reservation: name.to_owned(),
+            side,
+            peer: "rome".parse().unwrap(),
+            duty,
+            amounts: Resources::new(1, 1),
+            expires_at: None,
+            generation: Some(Generation(generation)),
+        }
+    }
+
+    #[test]
+    fn absence_means_something_only_after_a_whole_list() {
+        let mut wanted = Wanted::default();
+        assert_eq!(wanted.told(Side::Provider, "a"), Told::Nothing);
+        wanted.reset(Reach::Both);
+        wanted.hear(order(Side::Provider, "a", Duty::Keep, 1));
+        assert_eq!(wanted.told(Side::Provider, "b"), Told::Nothing);
+        assert_eq!(wanted.complete(), Some(Reach::Both));
+        assert!(matches!(wanted.told(Side::Provider, "a"), Told::Order(_)));
+        assert_eq!(wanted.told(Side::Provider, "b"), Told::Gone);
+        assert_eq!(wanted.complete(), None, "a bookmark is no list");
+        wanted.reset(Reach::Lent);
+        wanted.complete();
+        assert_eq!(wanted.told(Side::Provider, "a"), Told::Gone);
+        assert_eq!(wanted.told(Side::Requester, "a"), Told::Never);
+    }
+
+    #[test]
+    fn what_is_gone_does_not_come_back_by_an_older_word() {
+        let mut wanted = Wanted::default();
+        wanted.hear(order(Side::Requester, "a", Duty::Gone, 2));
+        wanted.overhear(order(Side::Requester, "a", Duty::Keep, 1));
+        wanted.overhear(order(Side::Requester, "a", Duty::Keep, 2));
+        assert_eq!(wanted.told(Side::Requester, "a"), Told::Gone);
+        assert!(wanted.live(&[Side::Requester]).is_empty());
+    }
+
+    #[test]
+    fn what_a_request_heard_while_a_list_is_told_is_not_lost() {
+        let mut wanted = Wanted::default();
+        wanted.reset(Reach::Both);
+        wanted.overhear(order(Side::Requester, "a", Duty::Keep, 1));
+        wanted.complete();
+        assert!(matches!(wanted.told(Side::Requester, "a"), Told::Order(_)));
+        assert_eq!(wanted.live(&[Side::Requester, Side::Provider]).len(), 1);
+    }
+}

@@ -253,3 +253,6 @@ impl<K: Record> Work<'_, K> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

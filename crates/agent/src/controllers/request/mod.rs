@@ -308,3 +308,6 @@ fn retry(error: &Error) -> Flow {
     };
     Flow::Stop(Outcome::Retry(pause))
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,8 +115,12 @@ impl Writer<'_> {
         let reason = end_reason(promise);
         match promise.phase {
             Phase::Pending => {
-                self.phase(RequestPhase::Pending, &promise.message);
-                self.say(Type::Reserved, Some(false), Reason::Waiting, &promise.message);
+                // Why it waits is said once, when it begins to.
+                let known = Some(self.status.message.clone());
+                let known = known.filter(|known| known.starts_with(&promise.message));
+                let message = known.unwrap_or_else(|| promise.message.clone());
+                self.phase(RequestPhase::Pending, &message);
+                self.say(Type::Reserved, Some(false), Reason::Waiting, &message);
             }
             Phase::Reserved | Phase::Active => {
                 let is_active = promise.phase == Phase::Active;
