@@ -47,12 +47,14 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<bool> {
     process::passes(repo.root(), command)
 }
 
-/// The agent is measured where its tests are, on a real cluster, by one that is otherwise left out.
+/// The agent is measured on a real cluster, by the testkit's program.
 fn agent(repo: &Repo) -> Result<bool> {
-    if rig::programs(repo)? == Programs::Missing {
+    let build = process::cargo(["build", "--locked", "--release", "--package", "sublet"]);
+    if !process::passes(repo.root(), build)? || rig::programs(repo)? == Programs::Missing {
         return Ok(false);
     }
-    let mut command = process::cargo(["test", "--locked", "--release", "--package", "sublet"]);
-    command.args(["--test", "suite", "--", "--ignored", "--nocapture", "on_kubernetes::footprint"]);
+    let run = ["run", "--locked", "--quiet", "--release", "--package", "sublet-testkit"];
+    let mut command = process::cargo(run);
+    command.args(["--example", "rig", "--", "footprint"]);
     process::passes(repo.root(), command)
 }

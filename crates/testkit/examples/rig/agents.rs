@@ -12,17 +12,23 @@ use crate::broker::Broker;
 const RBAC: &str = include_str!("../../../../deploy/agent/rbac.yaml");
 const NAMESPACE: &str = "sublet";
 
-/// Installs what an agent needs, and starts it.
-pub(crate) fn start(cluster: &Cluster, broker: &Broker) -> Result<Process> {
+/// Installs what an agent needs.
+pub(crate) fn prepare(cluster: &Cluster, broker: &Broker) -> Result<()> {
     cluster.apply_crds(&kinds(broker.sublet_path())?)?;
     cluster.apply(RBAC)?;
+    Ok(())
+}
+
+/// Starts it, with more flags.
+pub(crate) fn start(cluster: &Cluster, broker: &Broker, more: &[&str]) -> Result<Process> {
     let account = cluster.account(NAMESPACE, "sublet-agent")?;
     let recipe = Recipe::new(broker.sublet_path())
         .args(["agent", "--broker-transport=http", "--health-probe-bind-address=0"])
         .arg(format!("--broker-url={}", broker.url()))
         .arg(format!("--broker-cert-path={}", broker.certificate(cluster).display()))
         .arg(format!("--kubeconfig={}", account.display()))
-        .arg(format!("--advertisement-namespace={NAMESPACE}"));
+        .arg(format!("--advertisement-namespace={NAMESPACE}"))
+        .args(more.iter().copied());
     let agent = cluster.process("agent", recipe);
     agent.start()?;
     Ok(agent)

@@ -70,9 +70,12 @@ impl Rig {
         }
         let broker = up.broker.then(|| Broker::start(&clusters)).transpose()?;
         let wanted = broker.as_ref().filter(|_| up.agents);
-        let agents = wanted
-            .into_iter()
-            .flat_map(|broker| clusters.iter().map(move |cluster| agents::start(cluster, broker)));
+        let agents = wanted.into_iter().flat_map(|broker| {
+            clusters.iter().map(move |cluster| {
+                agents::prepare(cluster, broker)?;
+                agents::start(cluster, broker, &[])
+            })
+        });
         let agents = agents.collect::<Result<_>>()?;
         Ok(Self { agents, broker, clusters })
     }

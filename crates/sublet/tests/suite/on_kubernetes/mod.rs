@@ -4,4 +4,3 @@ mod member;
 mod advertising;
 mod rivals;
 mod quickstart;
-mod footprint;
