@@ -19,7 +19,7 @@ use crate::agents;
 use crate::broker::Broker;
 
 const PATIENCE: Duration = Duration::from_mins(1);
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 const CHURN: Duration = Duration::from_secs(20);
 /// A clock tick of the kernel, as /proc counts processor time.
 const TICK: Duration = Duration::from_millis(10);

@@ -12,7 +12,7 @@ use sublet_testkit::{Cluster, Process, Recipe, wait_for};
 use crate::broker::Town;
 
 const RBAC: &str = include_str!("../../../../../deploy/agent/rbac.yaml");
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 const NAMESPACE: &str = "sublet";
 
 /// A cluster that takes part.
