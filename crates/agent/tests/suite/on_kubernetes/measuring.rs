@@ -19,7 +19,7 @@ use sublet_core::quantity::{Quantity, Round};
 use sublet_core::resources::{Kind, Resources};
 use sublet_testkit::{Cluster, Nodes, Part, Pods, Setup, wait_for};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// Nodes that are there and do not count.
@@ -42,7 +42,7 @@ async fn watch(client: Client, fold: &Mutex<Fold>) {
             }
             Ok(Event::InitDone) => fold.finish_nodes(),
             Ok(Event::Delete(node)) => fold.delete_node(node.key()),
-            Err(error) => println!("nodes: {error}"),
+            Err(error) => eprintln!("nodes: {error}"),
         }
         std::future::ready(())
     });
@@ -56,7 +56,7 @@ async fn watch(client: Client, fold: &Mutex<Fold>) {
             }
             Ok(Event::InitDone) => fold.finish_pods(),
             Ok(Event::Delete(pod)) => fold.delete_pod(&pod.key()),
-            Err(error) => println!("pods: {error}"),
+            Err(error) => eprintln!("pods: {error}"),
         }
         std::future::ready(())
     });
