@@ -46,7 +46,7 @@ async fn an_old_brokers_list_is_polled_and_what_leaves_it_is_gone() {
 #[tokio::test]
 async fn what_comes_with_the_answer_to_an_advertisement_reaches_the_feed() {
     let broker = OldBroker::new().await;
-    let http = way(&broker, Some(Duration::from_secs(3600)));
+    let http = way(&broker, Some(Duration::from_hours(1)));
     let mut feed = http.feed();
     while !matches!(next(&mut *feed).await, News::Synced) {}
     broker.change(|script| script.piggy_back = Some(reservation(ID, "turin", "rome")));

@@ -8,7 +8,9 @@ use sublet_core::instruction::Duty;
 use sublet_core::reservation::Phase;
 use sublet_core::resources::Resources;
 use sublet_core::time::Time;
-use sublet_crds::{RequestPhase, ResourceRequest, ResourceRequestSpec, from_time};
+use sublet_crds::{
+    RequestPhase, ResourceRequest, ResourceRequestSpec, ResourceRequestStatus, from_time,
+};
 use sublet_wire::Code;
 
 use super::next::{FINALIZER, Said, Step, View, next};
@@ -134,7 +136,8 @@ fn a_refused_request_that_was_changed_is_asked_anew() {
     let no = Refusal { status: 409, message: "nobody fits".to_owned(), ..Refusal::default() };
     let mut request = finalized();
     let change =
-        after(&Default::default(), &Fact::Error(&Error::Refused(no)), Some(1), NOW).unwrap();
+        after(&ResourceRequestStatus::default(), &Fact::Error(&Error::Refused(no)), Some(1), NOW)
+            .unwrap();
     assert_eq!(change.status.message, "Reservation request failed: nobody fits");
     assert!(change.notice.unwrap().is_warning);
     request.status = Some(change.status);
@@ -225,7 +228,9 @@ fn every_error_is_told_as_what_it_is() {
         (away, RequestPhase::Pending, "BrokerUnavailable"),
         (Error::Identity("revoked".to_owned()), RequestPhase::Pending, "BrokerUnavailable"),
     ] {
-        let status = after(&Default::default(), &Fact::Error(&error), Some(1), NOW).unwrap().status;
+        let status = after(&ResourceRequestStatus::default(), &Fact::Error(&error), Some(1), NOW)
+            .unwrap()
+            .status;
         assert_eq!(status.phase, Some(phase), "{error}");
         assert!(status.conditions.iter().any(|one| one.reason == reason), "{error}");
         assert!(after(&status, &Fact::Error(&error), Some(1), NOW).is_none(), "said twice");

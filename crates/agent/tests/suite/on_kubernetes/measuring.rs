@@ -14,7 +14,7 @@ use sublet_core::resources::{Kind, Resources};
 use sublet_testkit::{Cluster, Nodes, Part, Pods, Setup, wait_for};
 use tokio::sync::watch;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// Nodes that are there and do not count.

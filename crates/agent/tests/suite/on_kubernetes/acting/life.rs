@@ -1,7 +1,7 @@
 //! The life of a request, while everything works.
 
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use sublet_agent::transport::Broker as _;
 use sublet_crds::condition::{Type, holds};
@@ -40,7 +40,7 @@ pub(super) async fn a_request_is_reserved_used_and_given_back(world: &World) {
     assert!(spec.expires_at.is_some() && lent.status.unwrap().enforced);
     let events: Api<k8s_openapi::api::events::v1::Event> =
         Api::namespaced(world.rome.client.clone(), "default");
-    let events = events.list(&Default::default()).await.unwrap();
+    let events = events.list(&ListParams::default()).await.unwrap();
     let reasons: Vec<_> = events.items.iter().filter_map(|event| event.reason.clone()).collect();
     for reason in ["Reserved", "Active", "Delivered"] {
         assert!(reasons.iter().any(|said| said == reason), "{reason} is not in {reasons:?}");

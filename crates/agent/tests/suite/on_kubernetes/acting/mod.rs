@@ -6,7 +6,7 @@ mod crashes;
 mod outage;
 mod old;
 
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 use sublet_crds::{RequestPhase, ResourceRequest};
 
@@ -39,7 +39,7 @@ impl World {
             let is_there = found.status.as_ref().and_then(|status| status.phase) == Some(phase);
             let mut last = last.lock().unwrap();
             if *last != found.status {
-                println!("  {name}: {:?}", found.status.as_ref().map(|s| (s.phase, &s.message)));
+                eprintln!("  {name}: {:?}", found.status.as_ref().map(|s| (s.phase, &s.message)));
                 last.clone_from(&found.status);
             }
             is_there.then_some(found)
@@ -54,19 +54,19 @@ impl World {
     /// Waits until a deleted request is gone, and with it everything that it brought about.
     async fn is_clean(&self) {
         until("no request, no instruction, nothing held", || async {
-            let requests = self.rome.requests().list(&Default::default()).await.unwrap();
+            let requests = self.rome.requests().list(&ListParams::default()).await.unwrap();
             let live = requests.items.iter().filter(|one| {
                 let phase = one.status.as_ref().and_then(|status| status.phase);
                 one.metadata.deletion_timestamp.is_some()
                     || !phase.is_some_and(RequestPhase::is_over)
             });
-            let borrowed = self.rome.borrowed().list(&Default::default()).await.unwrap();
-            let lent = self.milan.lent().list(&Default::default()).await.unwrap();
+            let borrowed = self.rome.borrowed().list(&ListParams::default()).await.unwrap();
+            let lent = self.milan.lent().list(&ListParams::default()).await.unwrap();
             let held = self.rome.reservations().await;
             let is_over = |phase: &str| phase == "Released" || phase == "Failed";
             let held = held.iter().filter(|one| !is_over(&one.status.phase)).count();
-            let left = live.count() + borrowed.items.len() + lent.items.len() + held;
-            (left == 0).then_some(())
+            let sum = live.count() + borrowed.items.len() + lent.items.len() + held;
+            (sum == 0).then_some(())
         })
         .await;
     }
