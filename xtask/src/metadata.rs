@@ -34,6 +34,15 @@ pub(crate) struct Package {
 #[derive(Clone, Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
+    /// `dev` where only tests and benches need it.
+    kind: Option<String>,
+}
+
+impl Dependency {
+    /// Is it needed by tests and benches alone?
+    pub(crate) fn is_for_tests(&self) -> bool {
+        self.kind.as_deref() == Some("dev")
+    }
 }
 
 /// Something that a package builds: a library, a program, a test.
@@ -72,7 +81,8 @@ impl Package {
 impl Package {
     /// A package for tests of checks.
     pub(crate) fn sample(name: &str, dependencies: &[&str]) -> Self {
-        let dependency = |name: &&str| Dependency { name: (*name).to_owned() };
+        let kind = || Some("dev".to_owned());
+        let dependency = |name: &&str| Dependency { name: (*name).to_owned(), kind: kind() };
         Self {
             id: name.to_owned(),
             name: name.to_owned(),
@@ -82,5 +92,10 @@ impl Package {
             dependencies: dependencies.iter().map(dependency).collect(),
             targets: Vec::new(),
         }
+    }
+
+    /// What a package needs to be built.
+    pub(crate) fn sample_needed(names: &[&str]) -> Vec<Dependency> {
+        names.iter().map(|name| Dependency { name: (*name).to_owned(), kind: None }).collect()
     }
 }

@@ -1,6 +1,24 @@
-//! The shell in a cluster. So far its pure part: what is measured, what of it is offered, and the
-//! advertisement that says so. Watches, controllers and transports go around it.
+//! The agent: the shell in a cluster. Modules are listed in reading order: from the command line to
+//! the cluster, from what is measured to what is published, and what the broker wants done.
 
+pub mod config;
+mod clock;
+pub mod identity;
+pub mod cluster;
+pub mod metrics;
+pub mod probes;
 pub mod collect;
+pub mod watch;
 pub mod offer;
 pub mod advertise;
+pub mod transport;
+pub mod publish;
+pub mod peering;
+pub mod controllers;
+pub mod leader;
+mod error;
+mod work;
+mod run;
+
+pub use error::Error;
+pub use run::{Addresses, run};

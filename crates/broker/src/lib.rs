@@ -3,8 +3,6 @@
 
 pub mod config;
 pub mod limits;
-mod lines;
-pub mod logging;
 pub mod policy;
 pub mod metrics;
 pub mod random;

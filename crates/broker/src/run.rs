@@ -13,8 +13,8 @@ use arc_swap::ArcSwap;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sublet_core::policy::Policy;
 use sublet_log::{Log, snapshot};
+use sublet_process::{announce, end};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tracing::field::display;
@@ -319,13 +319,13 @@ pub fn run<E: From<Error>>(
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Runtime)?;
     raise_files();
     runtime.block_on(async {
-        let told = told_to_end().map_err(Error::Runtime)?;
+        let told = end::told().map_err(Error::Runtime)?;
         for flag in &config.without_effect {
             tracing::warn!(flag, "this flag of the Go broker has no effect here");
         }
         let prepared = Prepared::new(config, config.limits()).await?;
         let broker = Broker::start_prepared(prepared, open()?).await?;
-        announce(config, broker.addresses())?;
+        serving(config, broker.addresses())?;
         let ended = broker.run_until(told).await;
         tracing::info!("the broker ended");
         Ok(ended?)
@@ -340,27 +340,12 @@ fn raise_files() {
     }
 }
 
-fn announce(config: &Config, addresses: Addresses) -> Result<(), Error> {
+fn serving(config: &Config, addresses: Addresses) -> Result<(), Error> {
     let Addresses { http, health, metrics } = addresses;
     // What is turned off is not named.
     let (health, metrics) = (health.map(display), metrics.map(display));
     tracing::info!(%http, health, metrics, "serving");
     let Some(path) = &config.address_file else { return Ok(()) };
     let failed = |source| Error::AddressFile { path: path.clone(), source };
-    let text = serde_json::to_vec(&addresses).map_err(|error| failed(error.into()))?;
-    // Whoever waits for the file never sees half of it.
-    let half = path.with_extension("part");
-    std::fs::write(&half, text).and_then(|()| std::fs::rename(&half, path)).map_err(failed)
-}
-
-fn told_to_end() -> io::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        let which = tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-        };
-        tracing::info!(signal = which, "ending: finishing what is open");
-    })
+    announce::write(path, &addresses).map_err(failed)
 }

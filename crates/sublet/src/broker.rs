@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return std::io::stdout().write_all(text.as_bytes()).context("cannot print");
     }
     let config = Config::resolve(flags).map_err(wrong)?;
-    let _lines = sublet_broker::logging::init(&config)?;
+    let _lines = sublet_process::lines::init(config.log_format, config.log_level)?;
     sublet_broker::run(&config, || open(&config.data_dir))
 }
 

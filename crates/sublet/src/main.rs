@@ -17,13 +17,14 @@ mod crds;
 mod completion;
 mod version;
 mod broker;
+mod agent;
 mod demo;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
-use sublet_broker::config::with_two_dashes;
+use sublet_process::dashes;
 
 use operate::Decision;
 
@@ -39,6 +40,8 @@ struct Args {
 enum Command {
     /// Run the broker: the API for agents over mTLS, on a log in a folder.
     Broker(Box<broker::Args>),
+    /// Run the agent of a cluster: what is free is advertised, what was reserved is done.
+    Agent(Box<agent::Args>),
     /// See it work: a broker, three clusters and the life of some reservations, explained.
     Demo(demo::Args),
     /// Look at clusters, reservations, instructions.
@@ -105,6 +108,7 @@ impl Command {
     fn run(self) -> Result<()> {
         match self {
             Self::Broker(args) => broker::run(&args),
+            Self::Agent(args) => agent::run(&args),
             Self::Demo(args) => demo::run(&args),
             Self::Get(command) => command.run(),
             Self::Request(args) => borrow::request::run(&args),
@@ -145,7 +149,10 @@ fn command_line() -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    let matches = command_line().get_matches_from(with_two_dashes(std::env::args_os()));
+    // Go's programs take their flags with one dash too, and so do those of ours that replace them.
+    let as_in_go = [sublet_broker::config::command(), sublet_agent::config::command()];
+    let typed = dashes::doubled(std::env::args_os(), &as_in_go);
+    let matches = command_line().get_matches_from(typed);
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     exit::report(args.command.run())
 }

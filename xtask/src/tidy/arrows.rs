@@ -6,13 +6,27 @@ use crate::metadata::Package;
 use crate::tidy::Violation;
 
 /// A crate of ours, and the crates of ours that it may use, in tests and benches too.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("sublet-core", &[]),
     ("sublet-wire", &["sublet-core"]),
     ("sublet-crds", &["sublet-core", "sublet-testkit"]),
     ("sublet-log", &["sublet-core"]),
-    ("sublet-broker", &["sublet-core", "sublet-wire", "sublet-log"]),
-    ("sublet-agent", &["sublet-core", "sublet-wire", "sublet-crds", "sublet-testkit"]),
+    ("sublet-process", &[]),
+    ("sublet-broker", &["sublet-core", "sublet-wire", "sublet-log", "sublet-process"]),
+    // The agent's tests run against a real broker, in their own process. The program itself never
+    // sees it: see `TESTS_ONLY`.
+    (
+        "sublet-agent",
+        &[
+            "sublet-core",
+            "sublet-wire",
+            "sublet-crds",
+            "sublet-log",
+            "sublet-process",
+            "sublet-broker",
+            "sublet-testkit",
+        ],
+    ),
     (
         "sublet",
         &[
@@ -20,14 +34,20 @@ const ARROWS: [(&str, &[&str]); 10] = [
             "sublet-wire",
             "sublet-crds",
             "sublet-log",
+            "sublet-process",
             "sublet-broker",
             "sublet-agent",
+            "sublet-testkit",
         ],
     ),
     ("sublet-sim", &["sublet-core", "sublet-log", "sublet-broker"]),
     ("sublet-testkit", &[]),
     ("xtask", &[]),
 ];
+
+/// Arrows that only tests may use: the shells never depend on each other.
+const TESTS_ONLY: [(&str, &str); 2] =
+    [("sublet-agent", "sublet-log"), ("sublet-agent", "sublet-broker")];
 
 /// A crate of others that only some of ours may see.
 const SEEN_BY: [(&str, &[&str]); 3] = [
@@ -59,10 +79,22 @@ pub(crate) fn check<'a>(members: impl Iterator<Item = &'a Package>) -> Vec<Viola
             }
         }
     }
+    found.extend(members.iter().flat_map(|member| beyond_tests(member)));
     for (name, _) in ARROWS.iter().filter(|(name, _)| !is_member(name)) {
         found.push(at(format!("{name} is not in the workspace"), "remove its row"));
     }
     found
+}
+
+/// What is for tests alone, and used by more.
+fn beyond_tests(member: &Package) -> impl Iterator<Item = Violation> {
+    let is_limited = |name: &str| TESTS_ONLY.contains(&(member.name.as_str(), name));
+    let wrong =
+        member.dependencies.iter().filter(move |one| is_limited(&one.name) && !one.is_for_tests());
+    wrong.map(|one| {
+        let what = format!("{} depends on {}, which is for its tests alone", member.name, one.name);
+        at(what, "move it to the dev-dependencies")
+    })
 }
 
 fn may_see(member: &str, needed: &str) -> bool {
@@ -105,6 +137,14 @@ mod tests {
     #[test]
     fn the_allowed_arrows_are_allowed() {
         assert_eq!(said(&Package::sample("sublet-core", &["serde"])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn one_shell_sees_the_other_in_its_tests_alone() {
+        let mut agent = Package::sample("sublet-agent", &["sublet-broker"]);
+        assert_eq!(said(&agent), Vec::<String>::new());
+        agent.dependencies = Package::sample_needed(&["sublet-broker"]);
+        assert!(said(&agent)[0].contains("for its tests alone"));
     }
 
     #[test]

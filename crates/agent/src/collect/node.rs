@@ -1,6 +1,7 @@
 //! One node: what it has, and whether it counts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::str::FromStr;
 
 use sublet_core::quantity::Round;
@@ -43,6 +44,16 @@ impl FromStr for Tolerated {
             "all" => Self::All,
             _ => Self::Keys(keys().map(str::to_owned).collect()),
         })
+    }
+}
+
+impl fmt::Display for Tolerated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::All => f.write_str("all"),
+            Self::Keys(keys) => f.write_str(&keys.iter().cloned().collect::<Vec<_>>().join(",")),
+        }
     }
 }
 

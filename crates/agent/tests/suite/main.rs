@@ -1,3 +1,6 @@
 //! The tests of the agent that need more than a function.
 
+mod authority;
+mod old_broker;
+mod degrading;
 mod on_kubernetes;

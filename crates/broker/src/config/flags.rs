@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use sublet_core::time::Span;
+use sublet_process::{Format, Level};
 
 /// How the broker is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -17,31 +18,6 @@ pub enum Interface {
     /// Both; not in this version.
     #[value(hide = true)]
     Both,
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    #[value(alias = "console")]
-    Text,
-    /// For programs.
-    Json,
-}
-
-/// What is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Level {
-    /// Every step; also any of zap's numbers.
-    #[value(aliases = ["trace", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"])]
-    Debug,
-    /// What happens.
-    Info,
-    /// What should not happen.
-    Warn,
-    /// What must not happen.
-    #[value(aliases = ["panic", "fatal"])]
-    Error,
 }
 
 /// The command line, as it is typed. Each flag is also an environment variable: `--http-port` is

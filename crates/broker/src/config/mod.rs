@@ -4,19 +4,18 @@
 //! those that mean nothing here are taken, and named in a log line. What is wrong is an error at the
 //! start that names the flag.
 
-mod address;
 mod flags;
 mod print;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Command};
 use sublet_core::time::Span;
+use sublet_process::address;
 
-pub use address::Address;
-pub use flags::{Flags, Format, Interface, Level};
+pub use flags::{Flags, Interface};
 pub use print::print;
+pub use sublet_process::{Address, Format, Level};
 
 use crate::limits::Limits;
 
@@ -138,39 +137,24 @@ fn some<N: PartialEq + Default>(flag: &'static str, given: N) -> Result<N, Error
     if given == N::default() { Err(Error::Nothing(flag)) } else { Ok(given) }
 }
 
-/// Writes the flags of the broker that have one dash with two, as Go's programs take either.
-pub fn with_two_dashes(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let command = Flags::augment_args(Command::new("broker"));
-    let known = |name: &str| {
-        command.get_arguments().any(|argument| {
-            let aliases = argument.get_all_aliases().unwrap_or_default();
-            argument.get_long() == Some(name) || aliases.contains(&name)
-        })
-    };
-    let two = |argument: OsString| {
-        let text = argument.to_str().and_then(|text| text.strip_prefix('-'));
-        let name = text.map(|text| text.split_once('=').map_or(text, |(name, _)| name));
-        if name.is_some_and(|name| name.len() > 1 && known(name)) {
-            let mut doubled = OsString::from("-");
-            doubled.push(argument);
-            return doubled;
-        }
-        argument
-    };
-    arguments.into_iter().map(two).collect()
+/// The flags alone, for whoever reads a command line before clap does.
+pub fn command() -> Command {
+    Flags::augment_args(Command::new("broker"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
+
     use crate::engine::Keeping;
     use clap::FromArgMatches;
+    use sublet_process::dashes;
 
     fn resolve(arguments: &[&str]) -> Result<Config, String> {
         let typed = ["broker"].iter().chain(arguments).map(OsString::from);
-        let command = Flags::augment_args(Command::new("broker"));
-        let matches = command
-            .try_get_matches_from(with_two_dashes(typed))
+        let matches = command()
+            .try_get_matches_from(dashes::doubled(typed, &[command()]))
             .map_err(|error| error.to_string())?;
         let flags = Flags::from_arg_matches(&matches).map_err(|error| error.to_string())?;
         Config::resolve(&flags).map_err(|error| error.to_string())
@@ -268,7 +252,7 @@ mod tests {
 
     #[test]
     fn every_flag_is_an_environment_variable_of_its_name() {
-        for argument in Flags::augment_args(Command::new("broker")).get_arguments() {
+        for argument in command().get_arguments() {
             let long = argument.get_long().unwrap();
             let variable = format!("SUBLET_{}", long.to_uppercase().replace('-', "_"));
             let found = argument.get_env().map(|name| name.to_string_lossy().into_owned());

@@ -24,8 +24,8 @@ use crate::admission::{Lane, Turn};
 use crate::authorize::{Endpoint, Relation, Row, Verdict, route_of, row_of};
 use crate::connection::Peer;
 use crate::identity::{Caller, Identity};
-use crate::logging::AUDIT;
 use crate::metrics::{Because, Word};
+use sublet_process::lines::AUDIT;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Long enough for any tracing system's.

@@ -10,7 +10,7 @@ use sublet_wire::{Code, Problem, v1};
 use super::call::Call;
 use super::reply;
 use crate::authorize::Endpoint;
-use crate::logging::AUDIT;
+use sublet_process::lines::AUDIT;
 
 /// Carries out what an operator decided.
 pub(super) async fn operate(call: &Call) -> Result<Response, Problem> {

@@ -15,8 +15,8 @@ use super::reply;
 use crate::authorize::{Relation, Verdict};
 use crate::engine::Settled;
 use crate::identity::Caller;
-use crate::logging::AUDIT;
 use crate::metrics::{Because, Word};
+use sublet_process::lines::AUDIT;
 
 /// Asks for capacity.
 pub(super) async fn reserve(call: &Call) -> Result<Response, Problem> {

@@ -16,3 +16,5 @@ mod recount;
 mod journal;
 mod contention;
 mod crash;
+mod agents;
+mod on_kubernetes;

@@ -55,6 +55,21 @@ impl Broker {
         Ok(broker)
     }
 
+    /// Where it is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The program that it is.
+    pub(crate) fn sublet_path(&self) -> &Path {
+        &self.sublet
+    }
+
+    /// The folder with the certificate of a cluster.
+    pub(crate) fn certificate(&self, cluster: &Cluster) -> PathBuf {
+        self.folder.join("certs").join(cluster.name())
+    }
+
     /// How to use it, ready to paste.
     pub(crate) fn show(&self) {
         let (sublet, folder) = (self.sublet.display(), self.folder.display());

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use sublet_testkit::wait::Stopwatch;
-use sublet_testkit::{Cluster, Nodes, Setup};
+use sublet_testkit::{Cluster, Nodes, Process, Setup};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::agents;
 use crate::broker::Broker;
 
 /// What to do with clusters.
@@ -28,6 +29,9 @@ pub(crate) struct Up {
     /// With a broker beside them, and certificates for everybody
     #[arg(long)]
     broker: bool,
+    /// With an agent in each of them, under its own role
+    #[arg(long, requires = "broker")]
+    agents: bool,
 }
 
 impl Verb {
@@ -52,6 +56,7 @@ impl Verb {
 
 /// Everything that runs.
 struct Rig {
+    agents: Vec<Process>,
     broker: Option<Broker>,
     clusters: Vec<Cluster>,
 }
@@ -64,7 +69,15 @@ impl Rig {
             cluster.add_nodes(&Nodes::new(format!("{}-node", cluster.name()), up.nodes))?;
         }
         let broker = up.broker.then(|| Broker::start(&clusters)).transpose()?;
-        Ok(Self { broker, clusters })
+        let wanted = broker.as_ref().filter(|_| up.agents);
+        let agents = wanted.into_iter().flat_map(|broker| {
+            clusters.iter().map(move |cluster| {
+                agents::prepare(cluster, broker)?;
+                agents::start(cluster, broker, &[])
+            })
+        });
+        let agents = agents.collect::<Result<_>>()?;
+        Ok(Self { agents, broker, clusters })
     }
 
     fn show(&self) {
@@ -80,6 +93,9 @@ impl Rig {
         println!("  logs are beside each kubeconfig");
         if let Some(broker) = &self.broker {
             broker.show();
+        }
+        for (agent, cluster) in self.agents.iter().zip(&self.clusters) {
+            println!("agent of {}: log {}", cluster.name(), agent.log().display());
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The testkit for people: what `cargo xtask kube` and `cargo xtask clusters` run.
 #![expect(clippy::print_stdout, reason = "these commands talk to a person on a terminal")]
 
+mod agents;
 mod broker;
 mod clusters;
+mod footprint;
 mod kube;
 
 use std::process::ExitCode;
@@ -24,6 +26,8 @@ enum Verb {
     /// Clusters that stay up
     #[command(subcommand)]
     Clusters(clusters::Verb),
+    /// Measure what an agent costs
+    Footprint,
 }
 
 /// What `cargo xtask test` takes for "not on this machine", unlike "does not work".
@@ -36,6 +40,10 @@ fn main() -> ExitCode {
             Err(error) => said(&error.into(), NO_PROGRAMS),
         },
         Verb::Clusters(verb) => match verb.run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => said(&error, 1),
+        },
+        Verb::Footprint => match footprint::run() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => said(&error, 1),
         },

@@ -129,6 +129,12 @@ pub enum Error {
         /// For how long.
         after: Duration,
     },
+    /// A broker that has no stream: an old one, which lists instead.
+    #[error("{url} has no stream of instructions")]
+    NoStream {
+        /// Who.
+        url: String,
+    },
     /// A stream ended without a word.
     #[error("{url} closed the stream")]
     Closed {
@@ -173,6 +179,7 @@ impl Error {
             | Self::InDoubt { .. }
             | Self::Released(_)
             | Self::Silent { .. }
+            | Self::NoStream { .. }
             | Self::Closed { .. }
             | Self::Goodbye { .. }
             // A proxy may have answered in the broker's place.

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::pool::Pools;
 use super::{Error, Options, tls};
 use crate::limits::DOCUMENT_MAX;
+use crate::v1::WatchEvent;
 use crate::{Problem, Shape, decode};
 
 /// What is to be asked.
@@ -98,8 +99,10 @@ impl Transport {
         let begin = async {
             let response = self.send(url, call).await?;
             let (status, headers) = (response.status(), response.headers().clone());
-            if status.is_success() {
+            if status.is_success() && is_stream(&headers) {
                 return Ok(response.into_body());
+            } else if status.is_success() {
+                return Err(Error::NoStream { url: url.to_owned() });
             }
             let body = collect(url, response.into_body()).await?;
             Err(refused(status, &headers, &body))
@@ -155,6 +158,12 @@ async fn collect(url: &str, body: Incoming) -> Result<Bytes, Error> {
         Err(error) if error.is::<LengthLimitError>() => Err(Error::TooLong { url: url() }),
         Err(source) => Err(Error::Broken { url: url(), source }),
     }
+}
+
+/// An old broker answers the same question with a list.
+fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with(WatchEvent::CONTENT_TYPE))
 }
 
 /// What the broker said, in either shape.

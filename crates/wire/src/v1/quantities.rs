@@ -112,7 +112,7 @@ impl Quantities {
     }
 
     /// The amounts in our integers; an error names the member under `field`.
-    pub(crate) fn resources(&self, field: &str, round: Round) -> Result<Resources, Invalid> {
+    pub fn resources(&self, field: &str, round: Round) -> Result<Resources, Invalid> {
         self.iter().try_fold(Resources::default(), |sum, (name, text)| {
             let at = || format!("{field}.{name}");
             let kind: Kind = name.parse().map_err(|error| Invalid::field(at(), error))?;

@@ -117,6 +117,24 @@ impl ReservationRequest {
     }
 }
 
+/// What an agent sends; it is read back as the same.
+impl From<&Ask> for ReservationRequest {
+    fn from(ask: &Ask) -> Self {
+        Self {
+            requested_resources: (&ask.resources).into(),
+            priority: ask.priority,
+            duration: ask.duration.map(|span| span.to_string()),
+            target_cluster_id: ask.target.as_ref().map(ToString::to_string),
+            constraints: ask.constraints.iter().map(Constraint::from).collect(),
+            strategy: ask.strategy.map(|strategy| strategy_name(strategy).to_owned()),
+            wait: ask.wait.map(|span| span.to_string()),
+            explain: false,
+            activates: ask.activates,
+            backends: ask.backends.iter().map(|one| backend_name(*one).to_owned()).collect(),
+        }
+    }
+}
+
 /// The amounts of a request; cpu and memory must be there and be more than nothing.
 pub(crate) fn asked(amounts: &Quantities) -> Result<Resources, Invalid> {
     const FIELD: &str = "requestedResources";

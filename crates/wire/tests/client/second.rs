@@ -35,7 +35,8 @@ async fn answer(
     } else {
         http_body_util::Full::new(Bytes::from_static(CLUSTERS.as_bytes())).boxed()
     };
-    Ok(Response::new(body))
+    let kind = sublet_wire::v1::WatchEvent::CONTENT_TYPE;
+    Ok(Response::builder().header("content-type", kind).body(body).expect("a response"))
 }
 
 #[tokio::test]

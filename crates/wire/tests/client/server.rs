@@ -130,7 +130,10 @@ async fn serve(stream: TlsStream<TcpStream>, handler: &Handler, seen: &Mutex<Vec
 }
 
 fn streamed(text: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{text}\r\n", text.len())
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{text}\r\n",
+        text.len()
+    )
 }
 
 async fn read(stream: &mut BufReader<TlsStream<TcpStream>>) -> Option<Seen> {

@@ -1,23 +1,18 @@
 //! Watches of a real API server, folded: the sums are those that `kubectl describe node` adds up to.
 
 use std::collections::BTreeSet;
-use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::future::{Either, join, select};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{Config, Event, watcher};
-use kube::{Api, Client};
 use serde_json::{Value, json};
-use sublet_agent::collect::seen::{Node, Pod};
-use sublet_agent::collect::{Fold, Measured, NodeFacts, NodeRules, PodFacts, Standing};
+use sublet_agent::collect::{Measured, NodeRules, Standing};
+use sublet_agent::metrics::Metrics;
+use sublet_agent::watch::{Collector, Told};
 use sublet_core::quantity::{Quantity, Round};
 use sublet_core::resources::{Kind, Resources};
 use sublet_testkit::{Cluster, Nodes, Part, Pods, Setup, wait_for};
+use tokio::sync::watch;
 
 const PATIENCE: Duration = Duration::from_mins(2);
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -25,63 +20,26 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 /// Nodes that are there and do not count.
 const ASIDE: [&str; 4] = ["cordoned-0", "tainted-0", "virtual-0", "broken-0"];
 
-fn lock(fold: &Mutex<Fold>) -> MutexGuard<'_, Fold> {
-    fold.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Folds nodes and pods for as long as it is let.
-async fn watch(client: Client, fold: &Mutex<Fold>) {
-    let rules = NodeRules::default();
-    let nodes = watcher(Api::<Node>::all(client.clone()), Config::default()).default_backoff();
-    let nodes = nodes.for_each(|event| {
-        let mut fold = lock(fold);
-        match event {
-            Ok(Event::Init) => fold.begin_nodes(),
-            Ok(Event::InitApply(node) | Event::Apply(node)) => {
-                fold.apply_node(node.key(), NodeFacts::of(&node, &rules));
-            }
-            Ok(Event::InitDone) => fold.finish_nodes(),
-            Ok(Event::Delete(node)) => fold.delete_node(node.key()),
-            Err(error) => eprintln!("nodes: {error}"),
-        }
-        std::future::ready(())
-    });
-    let pods = watcher(Api::<Pod>::all(client), Config::default()).default_backoff();
-    let pods = pods.for_each(|event| {
-        let mut fold = lock(fold);
-        match event {
-            Ok(Event::Init) => fold.begin_pods(),
-            Ok(Event::InitApply(pod) | Event::Apply(pod)) => {
-                fold.apply_pod(&pod.key(), PodFacts::of(&pod));
-            }
-            Ok(Event::InitDone) => fold.finish_pods(),
-            Ok(Event::Delete(pod)) => fold.delete_pod(&pod.key()),
-            Err(error) => eprintln!("pods: {error}"),
-        }
-        std::future::ready(())
-    });
-    join(nodes, pods).await;
-}
-
-/// Runs the watches beside the test.
-fn beside<T>(cluster: &Cluster, fold: &Mutex<Fold>, test: impl FnOnce() -> T) -> T {
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
+/// Measures beside the test, as the agent does.
+fn beside<T>(cluster: &Cluster, test: impl FnOnce(&Told) -> T) -> T {
+    let (stop, stopping) = watch::channel(false);
+    let (give, given) = std::sync::mpsc::sync_channel(1);
+    let path = cluster.kubeconfig();
     thread::scope(|scope| {
         scope.spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {
-                let options = KubeConfigOptions::default();
-                let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
-                let client = Client::try_from(config.unwrap()).unwrap();
-                let watching = pin!(watch(client, fold));
-                let ended = select(watching, stopped).await;
-                assert!(matches!(ended, Either::Right(_)), "the watches ended by themselves");
+                let client = sublet_agent::cluster::connect(Some(path)).await.unwrap();
+                let metrics = Arc::new(Metrics::new());
+                let rules = NodeRules::default();
+                let (collector, told) = Collector::new(&client, "default", rules, metrics);
+                give.send(told).unwrap();
+                collector.run(stopping).await;
             });
         });
-        let result = test();
+        let result = test(&given.recv().unwrap());
         // The other side may be gone already, because it has panicked; the scope says so.
-        drop(stop);
+        drop(stop.send(true));
         result
     })
 }
@@ -115,10 +73,10 @@ fn unseen_by_kubectl() -> Resources {
 }
 
 /// Waits until the fold and kubectl agree, and says on what.
-fn agreed(cluster: &Cluster, fold: &Mutex<Fold>) -> Measured {
+fn agreed(cluster: &Cluster, told: &Told) -> Arc<Measured> {
     let mut last = String::new();
     let agreed = wait_for("the fold and kubectl to agree", PATIENCE, || {
-        let measured = lock(fold).measured();
+        let measured = told.borrow().clone()?;
         let described = described(cluster).checked_add(&unseen_by_kubectl()).unwrap();
         last = format!("folded {}, described {described}", measured.allocated);
         (measured.allocated == described).then_some(measured)
@@ -171,8 +129,7 @@ fn shapes() -> Vec<Value> {
 }
 
 fn fill(cluster: &Cluster) {
-    let workers = Nodes::new("worker", 36).resource("ephemeral-storage", "100Gi");
-    cluster.add_nodes(&workers).unwrap();
+    cluster.add_nodes(&Nodes::new("worker", 36)).unwrap();
     cluster.add_nodes(&Nodes::new("gpu", 10).resource("nvidia.com/gpu", "4")).unwrap();
     cluster.add_nodes(&Nodes::new("broken", 1).unattended()).unwrap();
     for name in ["cordoned", "tainted"] {
@@ -231,9 +188,10 @@ fn churn(cluster: &Cluster) {
 fn fifty_nodes_and_a_thousand_pods_add_up_as_kubectl_says_before_and_after_churn() {
     let cluster = Cluster::start(Setup::api("rome").with(Part::Kwok)).unwrap();
     fill(&cluster);
-    let fold = Mutex::new(Fold::default());
-    beside(&cluster, &fold, || {
-        let before = agreed(&cluster, &fold);
+    let kinds: String = sublet_crds::FILES.iter().map(|(_, text)| format!("---\n{text}")).collect();
+    cluster.apply_crds(&kinds).unwrap();
+    beside(&cluster, |told| {
+        let before = agreed(&cluster, told);
         assert_eq!(before.capacity.cpu, 46 * 8000, "only nodes that count");
         assert_eq!(before.capacity.gpu, 40);
         assert_eq!(before.allocated.gpu, 40);
@@ -243,7 +201,7 @@ fn fifty_nodes_and_a_thousand_pods_add_up_as_kubectl_says_before_and_after_churn
         let [virtual_, not_ready, cordoned, tainted, _] = Standing::ALL;
         assert_eq!(aside, BTreeSet::from([virtual_, not_ready, cordoned, tainted]));
         churn(&cluster);
-        let after = agreed(&cluster, &fold);
+        let after = agreed(&cluster, told);
         assert_ne!(after, before);
         assert_eq!(after.capacity.cpu, 45 * 8000);
     });

@@ -1,3 +1,4 @@
 //! Everything in here starts clusters. `cargo xtask test` knows such tests by the name of this module.
 
 mod measuring;
+mod acting;

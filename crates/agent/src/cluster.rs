@@ -1,0 +1,63 @@
+//! The way to this cluster's API server.
+
+use std::path::{Path, PathBuf};
+
+use kube::Client;
+use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+/// Why the API server cannot be spoken to.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file that was named.
+    #[error("--kubeconfig: {} cannot be used", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: KubeconfigError,
+    },
+    /// The files of the environment.
+    #[error("$KUBECONFIG cannot be used")]
+    Environment(#[source] KubeconfigError),
+    /// Nothing was named, and this is not a pod.
+    #[error(
+        "no cluster: give --kubeconfig or $KUBECONFIG, or run as a pod with a service account \
+         ({in_cluster}); ~/.kube/config cannot be used either"
+    )]
+    Nowhere {
+        /// Why this is not a pod.
+        in_cluster: InClusterError,
+        /// Why the last resort cannot be used.
+        source: KubeconfigError,
+    },
+    /// The configuration was read and is of no use.
+    #[error("the API server cannot be spoken to")]
+    Client(#[source] kube::Error),
+}
+
+/// The cluster that was named, that of the environment, the one that this is a pod of, or the one
+/// that a person has at home; in this order, as the Go agent looks for it.
+pub async fn connect(named: Option<&Path>) -> Result<Client, Error> {
+    Client::try_from(config(named).await?).map_err(Error::Client)
+}
+
+async fn config(named: Option<&Path>) -> Result<Config, Error> {
+    if let Some(path) = named {
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        return read(Kubeconfig::read_from(path).map_err(failed)?).await.map_err(failed);
+    }
+    if let Some(found) = Kubeconfig::from_env().map_err(Error::Environment)? {
+        return read(found).await.map_err(Error::Environment);
+    }
+    match Config::incluster() {
+        Ok(config) => Ok(config),
+        Err(in_cluster) => match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
+            Ok(config) => Ok(config),
+            Err(source) => Err(Error::Nowhere { in_cluster, source }),
+        },
+    }
+}
+
+async fn read(kubeconfig: Kubeconfig) -> Result<Config, KubeconfigError> {
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await
+}

@@ -1,0 +1,165 @@
+//! The command line, as it is typed: every flag of the Go agent, and ours beside them.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use sublet_core::time::Span;
+use sublet_process::{Format, Level};
+
+use crate::collect::Tolerated;
+use crate::offer::Offer;
+
+/// The command line, as it is typed. Each flag is also an environment variable: `--cluster-id` is
+/// `SUBLET_CLUSTER_ID`. `-x` works where `--x` does.
+#[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
+#[command(next_help_heading = "Options", args_override_self = true)]
+pub struct Flags {
+    /// The kubeconfig of this cluster; without it $KUBECONFIG, the pod's own account, ~/.kube/config.
+    #[arg(long, env = "SUBLET_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// How the broker is spoken to: http, or nothing for no broker at all.
+    #[arg(long, env = "SUBLET_BROKER_TRANSPORT", default_value = "")]
+    pub broker_transport: String,
+    /// The broker, as `https://host:8443`; several that share their log with commas between them.
+    #[arg(long, env = "SUBLET_BROKER_URL", default_value = "")]
+    pub broker_url: String,
+    /// The folder with tls.crt, tls.key and ca.crt.
+    #[arg(long, env = "SUBLET_BROKER_CERT_PATH", value_name = "FOLDER")]
+    pub broker_cert_path: Option<PathBuf>,
+    /// Who this cluster is; without it the CN of the certificate, or the UID of kube-system.
+    #[arg(long, env = "SUBLET_CLUSTER_ID", default_value = "")]
+    pub cluster_id: String,
+    /// The name of the Advertisement that is kept for people.
+    #[arg(long, env = "SUBLET_ADVERTISEMENT_NAME", default_value = "cluster-advertisement")]
+    pub advertisement_name: String,
+    /// Its namespace.
+    #[arg(long, env = "SUBLET_ADVERTISEMENT_NAMESPACE", default_value = "default")]
+    pub advertisement_namespace: String,
+    /// The namespace of instructions of both kinds; without it that of the Advertisement.
+    #[arg(long, env = "SUBLET_INSTRUCTION_NAMESPACE", default_value = "")]
+    pub instruction_namespace: String,
+    /// How often the cluster is advertised if nothing changes; 0 means 1m.
+    #[arg(long, env = "SUBLET_ADVERTISEMENT_REQUEUE_INTERVAL", default_value = "30s")]
+    pub advertisement_requeue_interval: Span,
+    /// Over how much of that the clusters are spread; 0s is on the clock's full intervals.
+    #[arg(long, env = "SUBLET_ADVERTISEMENT_SPREAD", value_name = "SPAN")]
+    pub advertisement_spread: Option<Span>,
+    /// How often an old broker is asked for instructions; 0 is never. Ours tells them by itself.
+    #[arg(long, env = "SUBLET_INSTRUCTION_POLL_INTERVAL", default_value = "5s")]
+    pub instruction_poll_interval: Span,
+    /// What of the spare capacity is offered: all, 50%, or per resource memory=all-4Gi,gpu=none.
+    #[arg(long, env = "SUBLET_OFFER", default_value = "all")]
+    pub offer: Offer,
+    /// Taints that do not matter: none, all, or their keys with commas between them.
+    #[arg(long, env = "SUBLET_TOLERATE_TAINTS", default_value = "none", value_name = "KEYS")]
+    pub tolerate_taints: Tolerated,
+    /// Labels of the cluster: tier=gold,gpu-model=h100.
+    #[arg(long, env = "SUBLET_LABELS", default_value = "")]
+    pub labels: String,
+    /// Where it is.
+    #[arg(long, env = "SUBLET_REGION")]
+    pub region: Option<String>,
+    /// What a core costs per hour.
+    #[arg(long, env = "SUBLET_CPU_COST", requires_all = ["memory_cost", "currency"])]
+    pub cpu_cost: Option<String>,
+    /// What a GB of memory costs per hour.
+    #[arg(long, env = "SUBLET_MEMORY_COST", requires = "cpu_cost")]
+    pub memory_cost: Option<String>,
+    /// In which currency.
+    #[arg(long, env = "SUBLET_CURRENCY", requires = "cpu_cost")]
+    pub currency: Option<String>,
+    /// Whether the cluster lends; one that does not may still borrow.
+    #[arg(long, env = "SUBLET_LEND", default_value_t = true, action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub lend: bool,
+    /// Of several agents of one cluster, one works at a time.
+    #[arg(long, env = "SUBLET_LEADER_ELECT", default_value_t = false, num_args = 0..=1,
+          action = clap::ArgAction::Set, require_equals = true, default_missing_value = "true")]
+    pub leader_elect: bool,
+    /// Where /healthz and /readyz are served, without TLS; 0 turns them off.
+    #[arg(long, env = "SUBLET_HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081")]
+    pub health_probe_bind_address: String,
+    /// Where /metrics is served, without TLS; 0 turns it off.
+    #[arg(long, env = "SUBLET_METRICS_BIND_ADDRESS", default_value = "0")]
+    pub metrics_bind_address: String,
+    /// Must be false where metrics are served: TLS is not available for them in this version.
+    #[arg(long, env = "SUBLET_METRICS_SECURE", default_value_t = true, action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub metrics_secure: bool,
+    /// Writes the addresses that are served to this file, as JSON, once they are.
+    #[arg(long, env = "SUBLET_ADDRESS_FILE", value_name = "FILE")]
+    pub address_file: Option<PathBuf>,
+    /// How log lines look.
+    #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum)]
+    pub log_format: Option<Format>,
+    /// What is logged.
+    #[arg(
+        long,
+        alias = "zap-log-level",
+        env = "SUBLET_LOG_LEVEL",
+        value_enum,
+        default_value = "info"
+    )]
+    pub log_level: Level,
+    /// Prints the configuration that results, and ends.
+    #[arg(long)]
+    pub print_config: bool,
+    #[command(flatten)]
+    pub(super) legacy: Legacy,
+}
+
+/// Flags of the Go agent that have no effect here: they are taken, and a log line says so. The first
+/// two choose its other transport, which is an error.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Legacy {
+    #[arg(long, hide = true, env = "SUBLET_BROKER_KUBECONFIG")]
+    pub(super) broker_kubeconfig: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_BROKER_NAMESPACE")]
+    pub(super) broker_namespace: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_KUBECONFIGS_DIR")]
+    pub(super) kubeconfigs_dir: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_PATH")]
+    pub(super) metrics_cert_path: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_NAME")]
+    pub(super) metrics_cert_name: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_KEY")]
+    pub(super) metrics_cert_key: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_PATH")]
+    pub(super) webhook_cert_path: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_NAME")]
+    pub(super) webhook_cert_name: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_KEY")]
+    pub(super) webhook_cert_key: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_ENABLE_HTTP2", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub(super) enable_http2: Option<bool>,
+    #[arg(long, hide = true, env = "SUBLET_ZAP_DEVEL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub(super) zap_devel: Option<bool>,
+    #[arg(long, hide = true, env = "SUBLET_ZAP_STACKTRACE_LEVEL")]
+    pub(super) zap_stacktrace_level: Option<String>,
+    #[arg(long, hide = true, env = "SUBLET_ZAP_TIME_ENCODING")]
+    pub(super) zap_time_encoding: Option<String>,
+}
+
+impl Legacy {
+    /// Those that were given and have no effect.
+    pub(super) fn without_effect(&self) -> impl Iterator<Item = &'static str> {
+        [
+            ("broker-namespace", self.broker_namespace.is_some()),
+            ("kubeconfigs-dir", self.kubeconfigs_dir.as_deref().is_some_and(|dir| !dir.is_empty())),
+            ("metrics-cert-path", self.metrics_cert_path.is_some()),
+            ("metrics-cert-name", self.metrics_cert_name.is_some()),
+            ("metrics-cert-key", self.metrics_cert_key.is_some()),
+            ("webhook-cert-path", self.webhook_cert_path.is_some()),
+            ("webhook-cert-name", self.webhook_cert_name.is_some()),
+            ("webhook-cert-key", self.webhook_cert_key.is_some()),
+            ("enable-http2", self.enable_http2.is_some()),
+            ("zap-stacktrace-level", self.zap_stacktrace_level.is_some()),
+            ("zap-time-encoding", self.zap_time_encoding.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, given)| given.then_some(name))
+    }
+}

@@ -1,0 +1,138 @@
+//! What is typed, and what is meant by it.
+
+use std::ffi::OsString;
+
+use clap::FromArgMatches;
+use sublet_process::dashes;
+
+use super::*;
+
+fn resolve(arguments: &[&str]) -> Result<Config, String> {
+    let typed = ["agent"].iter().chain(arguments).map(OsString::from);
+    let matches = command()
+        .try_get_matches_from(dashes::doubled(typed, &[command()]))
+        .map_err(|error| error.to_string())?;
+    let flags = Flags::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+    Config::resolve(&flags).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_defaults_are_those_of_the_go_agent() {
+    let config = resolve(&[]).unwrap();
+    assert_eq!(config.broker, None);
+    assert_eq!(config.cluster_id, None);
+    assert_eq!(config.advertisement_name, "cluster-advertisement");
+    assert_eq!(config.advertisement_namespace, "default");
+    assert_eq!(config.instruction_namespace, "default");
+    assert_eq!(config.interval, Span::from_secs(30));
+    assert_eq!(config.poll_every, Some(Span::from_secs(5)));
+    assert_eq!(config.health_probe_address, Some(Address::new(None, 8081)));
+    assert_eq!(config.metrics_address, None);
+    assert!(!config.leader_elect);
+}
+
+#[test]
+fn every_flag_of_the_go_agent_is_taken() {
+    let go = [
+        "broker-transport=",
+        "broker-url=https://b:8443",
+        "broker-cert-path=/x",
+        "broker-kubeconfig=",
+        "broker-namespace=n",
+        "cluster-id=c1",
+        "advertisement-name=a",
+        "advertisement-namespace=n",
+        "instruction-namespace=n",
+        "advertisement-requeue-interval=1m30s",
+        "instruction-poll-interval=0",
+        "kubeconfigs-dir=/x",
+        "health-probe-bind-address=:1",
+        "metrics-bind-address=0",
+        "metrics-secure",
+        "metrics-cert-path=/x",
+        "metrics-cert-name=a",
+        "metrics-cert-key=b",
+        "webhook-cert-path=/x",
+        "webhook-cert-name=a",
+        "webhook-cert-key=b",
+        "enable-http2",
+        "leader-elect",
+        "leader-elect=true",
+        "kubeconfig=/x",
+        "zap-devel=false",
+        "zap-encoder=console",
+        "zap-log-level=info",
+        "zap-stacktrace-level=error",
+        "zap-time-encoding=epoch",
+    ];
+    for flag in go {
+        for dashes in ["-", "--"] {
+            let resolved = resolve(&[&format!("{dashes}{flag}")]);
+            assert!(resolved.is_ok(), "{dashes}{flag}: {resolved:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_typed_is_what_is_meant() {
+    let config = resolve(&[
+        "-broker-transport=http",
+        "-broker-url=https://a:8443, https://b:8443/",
+        "--broker-cert-path=/certs",
+        "--advertisement-namespace=sublet",
+        "--advertisement-requeue-interval=0",
+        "--instruction-poll-interval=0",
+        "--advertisement-spread=0s",
+        "--offer=50%,gpu=none",
+        "--labels=tier=gold",
+        "--cpu-cost=0.1",
+        "--memory-cost=0.2",
+        "--currency=EUR",
+        "--lend=false",
+        "--kubeconfigs-dir=/k",
+    ])
+    .unwrap();
+    let broker = config.broker.unwrap();
+    assert_eq!(broker.urls, ["https://a:8443", "https://b:8443/"]);
+    assert_eq!(config.instruction_namespace, "sublet");
+    assert_eq!(config.interval, Span::from_secs(60));
+    assert_eq!((config.poll_every, config.spread), (None, Span::ZERO));
+    assert_eq!(config.offer.to_string(), "50%,gpu=none");
+    assert_eq!(config.labels["tier"], "gold");
+    assert_eq!(config.cost.unwrap().currency, "EUR");
+    assert!(!config.lend);
+    assert_eq!(config.without_effect, ["kubeconfigs-dir"]);
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (typed, named) in [
+        (&["--broker-transport=kubernetes"][..], "kubernetes"),
+        (&["--broker-kubeconfig=/x"], "--broker-kubeconfig"),
+        (&["--broker-transport=grpc"], "grpc"),
+        (&["--broker-transport=http"], "--broker-cert-path"),
+        (&["--broker-transport=http", "--broker-cert-path=/x"], "--broker-url"),
+        (&["--cluster-id=Rome!"], "--cluster-id"),
+        (&["--advertisement-requeue-interval=soon"], "soon"),
+        (&["--advertisement-requeue-interval=10ms"], "--advertisement-requeue-interval"),
+        (&["--offer=lots"], "lots"),
+        (&["--labels=tier"], "--labels"),
+        (&["--cpu-cost=1"], "--memory-cost"),
+        (&["--metrics-bind-address=:8080"], "--metrics-secure=false"),
+        (&["--health-probe-bind-address=8081"], "--health-probe-bind-address"),
+        (&["--no-such-flag"], "--no-such-flag"),
+    ] {
+        let said = resolve(typed).unwrap_err();
+        assert!(said.contains(named), "{typed:?}: {said}");
+    }
+}
+
+#[test]
+fn every_flag_is_an_environment_variable_of_its_name() {
+    for argument in command().get_arguments() {
+        let long = argument.get_long().unwrap();
+        let variable = format!("SUBLET_{}", long.to_uppercase().replace('-', "_"));
+        let found = argument.get_env().map(|name| name.to_string_lossy().into_owned());
+        assert!(long == "print-config" || found == Some(variable), "{long}");
+    }
+}

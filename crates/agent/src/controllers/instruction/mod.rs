@@ -1,0 +1,258 @@
+//! Carries out one instruction: writes it down, acts on it, tells the broker, removes it when it is
+//! over. Each step is looked up anew from what is there, so it can be cut anywhere.
+
+mod next;
+mod record;
+
+use sublet_core::id::Generation;
+use sublet_core::instruction::Side;
+use sublet_crds::condition::{Reason, Statement, say};
+
+pub(crate) use next::{Step, Told, next, overrides};
+pub(crate) use record::{Record, Seen, Standing, version};
+
+use super::context::{Context, Point};
+use super::notice::Notice;
+use super::queue::Outcome;
+use super::store::Store;
+use crate::peering::{Progress, Removal};
+use crate::transport::{Error, Order};
+
+/// More steps than any instruction needs in one go.
+const STEPS_MAX: usize = 12;
+
+/// What became of a round of work on an instruction.
+pub(crate) struct Worked<K> {
+    pub(crate) outcome: Outcome,
+    /// The object as it is now, if there is one.
+    pub(crate) object: Option<K>,
+}
+
+/// One round of work on one instruction.
+pub(crate) struct Work<'a, K> {
+    pub(crate) context: &'a Context,
+    pub(crate) told: Told,
+    pub(crate) object: Option<K>,
+}
+
+/// Whether to take the next step now.
+enum Flow {
+    On,
+    Stop(Outcome),
+}
+
+impl<K: Record> Work<'_, K> {
+    /// Takes step after step until there is nothing more to do now.
+    pub(crate) async fn run(mut self) -> Worked<K> {
+        let mut outcome = Outcome::Retry(None);
+        for _ in 0..STEPS_MAX {
+            let seen = self.object.as_ref().map(Record::seen);
+            let step = next(&self.told, seen.as_ref(), self.context.now());
+            match self.take(step).await {
+                Ok(Flow::On) => {}
+                Ok(Flow::Stop(so_far)) => {
+                    outcome = so_far;
+                    break;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "an instruction is tried again");
+                    break;
+                }
+            }
+        }
+        Worked { outcome, object: self.object }
+    }
+
+    async fn take(&mut self, step: Step) -> Result<Flow, kube::Error> {
+        match step {
+            Step::Rest => Ok(Flow::Stop(Outcome::Done(None))),
+            Step::Until(end) => Ok(Flow::Stop(Outcome::Done(Some(self.context.until(end))))),
+            Step::Record(order) => self.record(&order).await,
+            Step::Establish(order) => self.establish(&order).await,
+            Step::Withdraw(order) => self.withdraw(&order).await,
+            Step::Tell(generation) => self.tell(generation).await,
+            Step::Retire(order) => match self.context.peering.withdraw(&order).await {
+                Removal::Gone => self.remove().await,
+                Removal::Pending(why) => self.pend(why).await,
+            },
+            Step::Remove => self.remove().await,
+        }
+    }
+
+    fn store(&self) -> Store<K> {
+        self.context.instructions()
+    }
+
+    async fn record(&mut self, order: &Order) -> Result<Flow, kube::Error> {
+        let store = self.store();
+        self.object = match self.object.take() {
+            Some(mut object) => {
+                object.record(order);
+                store.replace(&object).await?
+            }
+            None => Some(store.create(&K::new_of(order)).await?),
+        };
+        self.context.passed(Point::Recorded).await;
+        Ok(Flow::On)
+    }
+
+    async fn establish(&mut self, order: &Order) -> Result<Flow, kube::Error> {
+        let progress = self.context.peering.establish(order).await;
+        match progress {
+            Progress::Ready => {
+                let mut standing = self.standing();
+                standing.in_force = true;
+                standing.applied = order.generation.map(|generation| generation.0);
+                self.say(&mut standing, K::IN_FORCE, (Some(true), Reason::Done, String::new()));
+                self.write(standing).await?;
+                self.context.passed(Point::Established).await;
+                let done = match K::SIDE {
+                    Side::Provider => "Enforced",
+                    Side::Requester => "Delivered",
+                };
+                self.notice(Notice::normal(done, &self.message())).await;
+                Ok(Flow::On)
+            }
+            Progress::Pending(why) => self.pend(why).await,
+            Progress::Failed(why) => {
+                let mut standing = self.standing();
+                self.say(
+                    &mut standing,
+                    K::IN_FORCE,
+                    (Some(false), Reason::PeeringFailed, why.clone()),
+                );
+                self.write(standing).await?;
+                self.notice(Notice::warning("PeeringFailed", &why)).await;
+                let told = self.context.broker.fail(&order.reservation, &why).await;
+                Ok(Flow::Stop(told.map_or_else(
+                    |error| Outcome::Retry(error.retry_after()),
+                    // Unless the broker ends it, which an old one does not, it is tried again.
+                    |()| Outcome::Done(Some(Context::LONG)),
+                )))
+            }
+        }
+    }
+
+    /// Says why it is not done yet.
+    async fn pend(&mut self, why: String) -> Result<Flow, kube::Error> {
+        let mut standing = self.standing();
+        self.say(&mut standing, K::IN_FORCE, (Some(false), Reason::InProgress, why));
+        self.write(standing).await?;
+        Ok(Flow::Stop(Outcome::Retry(None)))
+    }
+
+    async fn withdraw(&mut self, order: &Order) -> Result<Flow, kube::Error> {
+        if let Removal::Pending(why) = self.context.peering.withdraw(order).await {
+            return self.pend(why).await;
+        }
+        self.context.passed(Point::Withdrawn).await;
+        if self.object.is_none() {
+            // Nothing is recorded, so there is nothing to remember it by.
+            return match order.generation.filter(|_| K::SIDE == Side::Provider) {
+                Some(generation) => self.tell_about(&order.reservation, generation).await,
+                None => Ok(Flow::Stop(Outcome::Done(None))),
+            };
+        }
+        let mut standing = self.standing();
+        standing.in_force = false;
+        standing.applied = order.generation.map(|generation| generation.0);
+        self.say(&mut standing, K::IN_FORCE, (Some(false), Reason::Withdrawn, String::new()));
+        self.write(standing).await?;
+        self.notice(Notice::normal("Withdrawn", "the capacity was taken down")).await;
+        Ok(Flow::On)
+    }
+
+    async fn tell(&mut self, generation: Generation) -> Result<Flow, kube::Error> {
+        let reservation = self.object.as_ref().map(|object| object.reservation().to_owned());
+        let reservation = reservation.unwrap_or_default();
+        if let Flow::Stop(outcome) = self.tell_about(&reservation, generation).await? {
+            return Ok(Flow::Stop(outcome));
+        }
+        let mut standing = self.standing();
+        standing.acknowledged = Some(generation.0);
+        let holds = K::SIDE == Side::Provider || standing.in_force;
+        self.say(&mut standing, K::KNOWN, (Some(holds), Reason::Done, String::new()));
+        self.write(standing).await?;
+        Ok(Flow::On)
+    }
+
+    async fn tell_about(&mut self, id: &str, done: Generation) -> Result<Flow, kube::Error> {
+        let broker = &self.context.broker;
+        let told = match K::SIDE {
+            Side::Provider => broker.acknowledge(id, done).await,
+            Side::Requester => broker.activate(id).await.map(drop),
+        };
+        match told {
+            Ok(()) => {
+                self.context.passed(Point::Told).await;
+                let is_recorded = self.object.is_some();
+                Ok(if is_recorded { Flow::On } else { Flow::Stop(Outcome::Done(None)) })
+            }
+            // It has moved on, and says so in another instruction.
+            Err(Error::Refused(why)) => {
+                tracing::info!(reservation = id, %why, "the broker does not want to hear of it");
+                Ok(Flow::Stop(Outcome::Done(Some(Context::LONG))))
+            }
+            Err(error) => self.unheard(&error).await,
+        }
+    }
+
+    /// The broker could not be told.
+    async fn unheard(&mut self, error: &Error) -> Result<Flow, kube::Error> {
+        let mut standing = self.standing();
+        let why = (None, Reason::BrokerUnavailable, error.to_string());
+        self.say(&mut standing, K::KNOWN, why);
+        self.write(standing).await?;
+        Ok(Flow::Stop(Outcome::Retry(error.retry_after())))
+    }
+
+    async fn remove(&mut self) -> Result<Flow, kube::Error> {
+        if let Some(object) = self.object.take() {
+            self.store().delete(&object).await?;
+            self.context.passed(Point::Removed).await;
+        }
+        Ok(Flow::On)
+    }
+
+    fn standing(&self) -> Standing {
+        self.object.as_ref().map(Record::standing).unwrap_or_default()
+    }
+
+    fn message(&self) -> String {
+        let order = self.object.as_ref().and_then(|object| object.order().ok());
+        order.map(|order| format!("{} with {}", order.amounts, order.peer)).unwrap_or_default()
+    }
+
+    fn say(
+        &self,
+        standing: &mut Standing,
+        about: sublet_crds::condition::Type,
+        (holds, reason, message): (Option<bool>, Reason, String),
+    ) {
+        let generation = self.object.as_ref().and_then(|object| object.meta().generation);
+        let statement = Statement { about, holds, reason, message, generation };
+        say(&mut standing.conditions, statement, self.context.now());
+    }
+
+    /// Writes how far it is, if that is new.
+    async fn write(&mut self, standing: Standing) -> Result<(), kube::Error> {
+        let store = self.store();
+        let now = self.context.now();
+        let Some(object) = self.object.as_mut().filter(|object| object.standing() != standing)
+        else {
+            return Ok(());
+        };
+        object.set_standing(standing, now);
+        self.object = store.replace_status(object).await?;
+        Ok(())
+    }
+
+    async fn notice(&self, notice: Notice) {
+        if let Some(object) = &self.object {
+            self.context.publish(object.object_ref(&()), notice).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! What to do next about one instruction, given what the broker says and what is there: pure.
+
+use sublet_core::id::Generation;
+use sublet_core::instruction::{Duty, Side};
+use sublet_core::time::Time;
+
+use super::record::{Seen, Standing};
+use crate::transport::Order;
+
+/// What the broker says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Nothing yet: what is there stays as it is.
+    Nothing,
+    /// This.
+    Order(Order),
+    /// Everything, and this was not in it.
+    Gone,
+    /// Nothing ever: an old broker says nothing to borrowers. What is recorded holds until it ends
+    /// by our clock.
+    Never,
+}
+
+/// The next thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// All is as it should be.
+    Rest,
+    /// All is as it should be until then.
+    Until(Time),
+    /// Write down what is to be done.
+    Record(Order),
+    /// Bring it about.
+    Establish(Order),
+    /// Take it down, and keep the object until the broker knows.
+    Withdraw(Order),
+    /// Tell the broker that this was carried out.
+    Tell(Generation),
+    /// Take it down, and remove the object.
+    Retire(Order),
+    /// Remove an object that says nothing sensible.
+    Remove,
+}
+
+/// What to do next.
+pub(crate) fn next(told: &Told, seen: Option<&Seen>, now: Time) -> Step {
+    if seen.is_some_and(|seen| seen.is_deleting) {
+        // Once it is gone, it is looked at again.
+        return Step::Rest;
+    }
+    match (told, seen) {
+        (Told::Order(order), seen) if order.duty != Duty::Gone => ordered(order, seen),
+        (Told::Never, Some(seen)) => unattended(seen, now),
+        (Told::Order(_) | Told::Gone, Some(seen)) => match &seen.order {
+            Some(order) => Step::Retire(order.clone()),
+            None => Step::Remove,
+        },
+        _ => Step::Rest,
+    }
+}
+
+fn ordered(order: &Order, seen: Option<&Seen>) -> Step {
+    let Some(seen) = seen else {
+        return match order.duty {
+            // Nothing is recorded; something may be there all the same.
+            Duty::TakeDown => Step::Withdraw(order.clone()),
+            _ => Step::Record(order.clone()),
+        };
+    };
+    match &seen.order {
+        Some(known) if known.generation > order.generation => Step::Rest,
+        Some(known) if known.peer != order.peer => Step::Remove,
+        Some(known) if is_same(known, order) => carry_out(order, &seen.standing),
+        _ => Step::Record(order.clone()),
+    }
+}
+
+fn carry_out(order: &Order, standing: &Standing) -> Step {
+    let number = order.generation.map(|generation| generation.0);
+    let keeps = order.duty == Duty::Keep;
+    if standing.in_force != keeps || standing.applied != number {
+        let order = order.clone();
+        return if keeps { Step::Establish(order) } else { Step::Withdraw(order) };
+    }
+    // That it is taken down, the broker wants to hear from the provider alone.
+    let is_heard = keeps || order.side == Side::Provider;
+    match order.generation {
+        Some(generation) if is_heard && standing.acknowledged != number => Step::Tell(generation),
+        _ => Step::Rest,
+    }
+}
+
+/// What nobody says anything about.
+fn unattended(seen: &Seen, now: Time) -> Step {
+    let Some(order) = &seen.order else { return Step::Rest };
+    let is_over = order.expires_at.is_some_and(|end| end <= now);
+    if is_over || order.duty != Duty::Keep {
+        return Step::Retire(order.clone());
+    }
+    match (carry_out(order, &seen.standing), order.expires_at) {
+        (Step::Establish(order), _) => Step::Establish(order),
+        (_, Some(end)) => Step::Until(end),
+        (_, None) => Step::Rest,
+    }
+}
+
+/// Do they say the same? Objects keep whole seconds.
+fn is_same(a: &Order, b: &Order) -> bool {
+    let seconds = |order: &Order| order.expires_at.map(|time| time.as_millis() / 1000);
+    seconds(a) == seconds(b) && Order { expires_at: b.expires_at, ..a.clone() } == *b
+}
+
+/// Of two words about one instruction, the one that holds: the later number, and of one number what
+/// comes later in a life.
+pub(crate) fn overrides(new: &Order, known: &Order) -> bool {
+    let age = |duty: Duty| match duty {
+        Duty::Keep => 0,
+        Duty::TakeDown => 1,
+        Duty::Gone => 2,
+    };
+    (new.generation, age(new.duty)) >= (known.generation, age(known.duty))
+}

@@ -1,0 +1,313 @@
+//! Sees to one request: asks the broker, says what became of it, and gives back what it held before
+//! it goes. Each step is looked up anew from what is there, so it can be cut anywhere.
+
+mod next;
+mod status;
+
+use std::time::Duration;
+
+use kube::{Api, Resource, ResourceExt};
+use sublet_core::id::Key;
+use sublet_core::reservation::Ask;
+use sublet_core::resources::Resources;
+use sublet_core::time::Span;
+use sublet_crds::ResourceRequest;
+use sublet_wire::v1::{Renewal, ReservationRequest, Resizing};
+
+use self::next::{FINALIZER, Said, Step, View, next};
+use self::status::{Fact, after};
+use super::context::{Context, Point};
+use super::instruction::Seen;
+use super::queue::Outcome;
+use super::store::Store;
+use crate::transport::{Error, Order, Promise, Refusal};
+
+/// More steps than any request needs in one go.
+const STEPS_MAX: usize = 12;
+/// How often an old broker, which knows no waiting, is asked again for a request that waits.
+const OLD_WAIT: Duration = Duration::from_secs(15);
+
+/// What became of a round of work on a request.
+pub(crate) struct Worked {
+    pub(crate) outcome: Outcome,
+    /// The request as it is now, if it is there.
+    pub(crate) request: Option<ResourceRequest>,
+    /// The instruction that was looked at.
+    pub(crate) instruction: Option<Seen>,
+    /// What its instruction must say, because the broker said so to us and not to the stream.
+    pub(crate) orders: Vec<Order>,
+}
+
+impl Worked {
+    /// It is gone.
+    pub(crate) fn nothing() -> Self {
+        Self { outcome: Outcome::Done(None), request: None, instruction: None, orders: Vec::new() }
+    }
+}
+
+/// One round of work on one request.
+pub(crate) struct Work<'a> {
+    context: &'a Context,
+    request: ResourceRequest,
+    instruction: Option<Seen>,
+    said: Said,
+    orders: Vec<Order>,
+}
+
+/// Whether to take the next step now.
+enum Flow {
+    On,
+    Stop(Outcome),
+}
+
+type Result<T> = std::result::Result<T, kube::Error>;
+
+impl<'a> Work<'a> {
+    pub(crate) fn new(
+        context: &'a Context,
+        request: ResourceRequest,
+        instruction: Option<Seen>,
+    ) -> Self {
+        Self { context, request, instruction, said: Said::Unasked, orders: Vec::new() }
+    }
+
+    /// Takes step after step until there is nothing more to do now.
+    pub(crate) async fn run(mut self) -> Worked {
+        let mut outcome = Outcome::Retry(None);
+        for _ in 0..STEPS_MAX {
+            let view = View {
+                request: &self.request,
+                instruction: self.instruction.as_ref(),
+                said: &self.said,
+                now: self.context.now(),
+            };
+            let step = next(&view);
+            match self.take(step).await {
+                Ok(Flow::On) => {}
+                Ok(Flow::Stop(so_far)) => {
+                    outcome = so_far;
+                    break;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a request is tried again");
+                    break;
+                }
+            }
+        }
+        let Self { request, instruction, orders, .. } = self;
+        Worked { outcome, request: Some(request), instruction, orders }
+    }
+
+    async fn take(&mut self, step: Step) -> Result<Flow> {
+        match step {
+            Step::Rest(after) => Ok(Flow::Stop(Outcome::Done(after))),
+            Step::Finalize => self.finalize().await,
+            Step::Unfinalize => self.unfinalize().await,
+            Step::Release => self.release().await,
+            Step::TakeDown(order) => {
+                self.orders.push(order);
+                // The instruction's removal wakes us.
+                Ok(Flow::Stop(Outcome::Done(Some(Context::LONG))))
+            }
+            Step::Ask(ask) => self.ask(&ask).await,
+            Step::Look => self.look().await,
+            Step::Instruct(order) => {
+                self.orders.push(order);
+                Ok(Flow::Stop(Outcome::Done(Some(Context::LONG))))
+            }
+            Step::Resize(amounts) => self.resize(&amounts).await,
+            Step::Renew(duration) => self.renew(duration).await,
+            Step::Observe => self.write(&Fact::Observed).await.map(|()| Flow::On),
+            Step::Refuse(why) => {
+                self.write(&Fact::Invalid(why.to_string())).await.map(|()| Flow::On)
+            }
+            Step::Expire => self.write(&Fact::Expired).await.map(|()| Flow::On),
+            Step::Forget => self.write(&Fact::Forgotten).await.map(|()| Flow::On),
+        }
+    }
+
+    async fn finalize(&mut self) -> Result<Flow> {
+        let mut names = self.request.finalizers().to_vec();
+        names.push(FINALIZER.to_owned());
+        self.set_finalizers(&names).await
+    }
+
+    async fn unfinalize(&mut self) -> Result<Flow> {
+        let kept: Vec<_> =
+            self.request.finalizers().iter().filter(|name| *name != FINALIZER).cloned().collect();
+        self.set_finalizers(&kept).await
+    }
+
+    async fn set_finalizers(&mut self, names: &[String]) -> Result<Flow> {
+        match self.store().set_finalizers(&self.request, names).await? {
+            Some(request) => {
+                self.request = request;
+                self.context.passed(Point::Finalized).await;
+                Ok(Flow::On)
+            }
+            None => Ok(Flow::Stop(Outcome::Done(None))),
+        }
+    }
+
+    /// The key that whatever is asked for this request goes under: nobody else has it.
+    fn key(&self) -> Option<Key> {
+        self.request.uid()?.parse().ok()
+    }
+
+    /// By key, so that a request that is still on its way becomes nothing either.
+    async fn release(&mut self) -> Result<Flow> {
+        let Some(key) = self.key() else { return self.unfinalize().await };
+        match self.context.broker.release_key(&key).await {
+            Ok(promise) => {
+                self.context.passed(Point::Released).await;
+                self.orders.extend(promise.and_then(|promise| promise.order()));
+                self.unfinalize().await
+            }
+            // It can never have been asked for, or is long over.
+            Err(Error::Refused(why)) => {
+                tracing::warn!(%why, "the broker does not release a deleted request");
+                self.unfinalize().await
+            }
+            Err(error) => self.unavailable(&error).await,
+        }
+    }
+
+    async fn ask(&mut self, ask: &Ask) -> Result<Flow> {
+        let Some(key) = self.key() else { return Ok(Flow::Stop(Outcome::Done(None))) };
+        let mut ask = ask.clone();
+        ask.activates = true;
+        ask.backends.insert(self.context.peering.backend());
+        let answer = self.context.broker.reserve(&key, &ReservationRequest::from(&ask)).await;
+        self.context.passed(Point::Answered).await;
+        match answer {
+            Ok(promise) => self.promised(promise).await,
+            Err(Error::Refused(Refusal { reservation: Some(id), .. })) => self.adopt(&id).await,
+            Err(Error::Refused(no)) if self.may_wait(&no, &ask) => {
+                self.write(&Fact::Waits(&no.message)).await?;
+                Ok(Flow::Stop(Outcome::Done(Some(OLD_WAIT))))
+            }
+            Err(error) if error.is_transient() || matches!(error, Error::Identity(_)) => {
+                self.unavailable(&error).await
+            }
+            Err(error) => self.write(&Fact::Error(&error)).await.map(|()| Flow::On),
+        }
+    }
+
+    /// The key has a reservation already, from before the request was changed.
+    async fn adopt(&mut self, id: &str) -> Result<Flow> {
+        match self.context.broker.reservation(id).await {
+            // That it was asked for with other amounts is found out by the next look.
+            Ok(Some(promise)) => self.promised(promise).await,
+            Ok(None) => self.write(&Fact::Forgotten).await.map(|()| Flow::On),
+            Err(error) => self.unavailable(&error).await,
+        }
+    }
+
+    /// An old broker knows no waiting, so the waiting is done here.
+    fn may_wait(&self, no: &Refusal, ask: &Ask) -> bool {
+        let created = self.request.creation_timestamp();
+        let created =
+            created.and_then(|time| sublet_crds::to_time("creationTimestamp", &time).ok());
+        let until = created.and_then(|created| created.checked_add(ask.wait?));
+        no.code.is_none() && no.status == 409 && until.is_some_and(|end| self.context.now() < end)
+    }
+
+    async fn look(&mut self) -> Result<Flow> {
+        let id = self.reservation();
+        match self.context.broker.reservation(&id).await {
+            Ok(Some(promise)) => self.promised(promise).await,
+            Ok(None) => {
+                self.said = Said::Nothing;
+                Ok(Flow::On)
+            }
+            Err(error) => self.unavailable(&error).await,
+        }
+    }
+
+    async fn resize(&mut self, amounts: &Resources) -> Result<Flow> {
+        let to = Resizing { requested_resources: amounts.into() };
+        let answer = self.context.broker.resize(&self.reservation(), &to).await;
+        self.changed(answer).await
+    }
+
+    async fn renew(&mut self, duration: Span) -> Result<Flow> {
+        let how = Renewal { duration: Some(duration.to_string()) };
+        let answer = self.context.broker.renew(&self.reservation(), &how).await;
+        let flow = self.changed(answer).await?;
+        if matches!(flow, Flow::On) {
+            self.write(&Fact::Observed).await?;
+        }
+        Ok(flow)
+    }
+
+    /// The answer to a change.
+    async fn changed(
+        &mut self,
+        answer: std::result::Result<Option<Promise>, Error>,
+    ) -> Result<Flow> {
+        match answer {
+            Ok(Some(promise)) => self.promised(promise).await,
+            Ok(None) => {
+                self.said = Said::Nothing;
+                Ok(Flow::On)
+            }
+            Err(error) => {
+                self.write(&Fact::Unchanged(&error)).await?;
+                let is_final = matches!(error, Error::Refused(_));
+                Ok(if is_final { Flow::On } else { retry(&error) })
+            }
+        }
+    }
+
+    async fn promised(&mut self, promise: Promise) -> Result<Flow> {
+        self.write(&Fact::Promise(&promise)).await?;
+        self.context.passed(Point::Written).await;
+        self.said = Said::Promise(Box::new(promise));
+        Ok(Flow::On)
+    }
+
+    /// Says that the broker is not there, and tries again.
+    async fn unavailable(&mut self, error: &Error) -> Result<Flow> {
+        self.write(&Fact::Error(error)).await?;
+        Ok(retry(error))
+    }
+
+    /// Writes what became known, if that is new.
+    async fn write(&mut self, fact: &Fact<'_>) -> Result<()> {
+        let known = self.request.status.clone().unwrap_or_default();
+        let generation = self.request.meta().generation;
+        let Some(change) = after(&known, fact, generation, self.context.now()) else {
+            return Ok(());
+        };
+        self.request.status = Some(change.status);
+        if let Some(request) = self.store().replace_status(&self.request).await? {
+            self.request = request;
+        }
+        if let Some(notice) = change.notice {
+            self.context.publish(self.request.object_ref(&()), notice).await;
+        }
+        Ok(())
+    }
+
+    fn reservation(&self) -> String {
+        let status = self.request.status.as_ref();
+        status.map(|status| status.reservation_name.clone()).unwrap_or_default()
+    }
+
+    fn store(&self) -> Store<ResourceRequest> {
+        let namespace = self.request.namespace().unwrap_or_default();
+        Store(Api::namespaced(self.context.client.clone(), &namespace))
+    }
+}
+
+fn retry(error: &Error) -> Flow {
+    // Somebody has to put a certificate right; that is not worth a storm.
+    let pause = match error {
+        Error::Identity(_) => Some(Context::LONG),
+        error => error.retry_after(),
+    };
+    Flow::Stop(Outcome::Retry(pause))
+}
+
+#[cfg(test)]
+mod tests;

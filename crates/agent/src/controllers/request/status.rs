@@ -1,0 +1,225 @@
+//! What is written into the status of a request: pure.
+
+use sublet_core::reservation::Phase;
+use sublet_core::time::Time;
+use sublet_crds::condition::{Reason, Statement, Type, say};
+use sublet_crds::{RequestPhase, ResourceRequestStatus, from_time};
+use sublet_wire::Code;
+
+use crate::controllers::notice::{Notice, cut};
+use crate::transport::{Error, Promise};
+
+/// The longest message that the schema takes.
+const MESSAGE_MAX: usize = 1024;
+
+/// Something that became known of a request.
+#[derive(Debug)]
+pub(crate) enum Fact<'a> {
+    /// The broker says so.
+    Promise(&'a Promise),
+    /// The broker could not be asked, or said no.
+    Error(&'a Error),
+    /// An old broker said no, and the request may wait.
+    Waits(&'a str),
+    /// A change was refused; what there was stays.
+    Unchanged(&'a Error),
+    /// The change was dealt with.
+    Observed,
+    /// It makes no sense.
+    Invalid(String),
+    /// It ended by our clock.
+    Expired,
+    /// The broker knows nothing of it.
+    Forgotten,
+}
+
+/// A status, and what of it changed.
+pub(crate) struct Change {
+    pub(crate) status: ResourceRequestStatus,
+    pub(crate) notice: Option<Notice>,
+}
+
+/// The status after a fact, if that is another one. `generation` is that of the spec.
+pub(crate) fn after(
+    known: &ResourceRequestStatus,
+    fact: &Fact<'_>,
+    generation: Option<i64>,
+    now: Time,
+) -> Option<Change> {
+    let mut status = known.clone();
+    let mut writer = Writer { status: &mut status, generation, now };
+    writer.write(fact);
+    if status == *known {
+        return None;
+    }
+    status.last_update_time = Some(from_time(now));
+    let notice = notice(known, &status);
+    Some(Change { status, notice })
+}
+
+struct Writer<'a> {
+    status: &'a mut ResourceRequestStatus,
+    generation: Option<i64>,
+    now: Time,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, fact: &Fact<'_>) {
+        match fact {
+            Fact::Promise(promise) => self.promised(promise),
+            Fact::Error(error) => self.failed(error),
+            Fact::Waits(why) => {
+                self.phase(RequestPhase::Pending, why);
+                self.say(Type::Accepted, Some(true), Reason::Done, "");
+                self.say(Type::Reserved, Some(false), Reason::Waiting, why);
+            }
+            Fact::Unchanged(error) => {
+                let reason = match error {
+                    Error::Refused(_) => Reason::Refused,
+                    _ => Reason::BrokerUnavailable,
+                };
+                let why = format!("The change was not made: {error}");
+                self.say(Type::Accepted, Some(false), reason, &why);
+                self.status.message = cut(&why, MESSAGE_MAX);
+                if matches!(error, Error::Refused(_)) {
+                    self.status.observed_generation = self.generation;
+                }
+            }
+            Fact::Observed => {
+                self.say(Type::Accepted, Some(true), Reason::Done, "");
+                self.status.observed_generation = self.generation;
+            }
+            Fact::Invalid(why) => self.over(RequestPhase::Failed, Reason::InvalidSpec, why),
+            Fact::Expired => {
+                self.over(RequestPhase::Released, Reason::Expired, "Its time was over");
+            }
+            Fact::Forgotten => {
+                let why = "The broker knows nothing of the reservation any more";
+                self.over(RequestPhase::Released, Reason::Released, why);
+            }
+        }
+    }
+
+    fn promised(&mut self, promise: &Promise) {
+        // What was asked for stands; a change of the spec is observed when it was dealt with.
+        if self.status.reservation_name.is_empty() {
+            self.status.observed_generation = self.generation;
+        }
+        self.status.reservation_name.clone_from(&promise.id);
+        if let Some(provider) = &promise.provider {
+            self.status.target_cluster_id = provider.to_string();
+        }
+        self.status.reserved_at = promise.reserved_at.map(whole);
+        self.status.expires_at = promise.expires_at.map(whole);
+        self.say(Type::Accepted, Some(true), Reason::Done, "");
+        let reason = end_reason(promise);
+        match promise.phase {
+            Phase::Pending => {
+                // Why it waits is said once, when it begins to.
+                let known = Some(self.status.message.clone());
+                let known = known.filter(|known| known.starts_with(&promise.message));
+                let message = known.unwrap_or_else(|| promise.message.clone());
+                self.phase(RequestPhase::Pending, &message);
+                self.say(Type::Reserved, Some(false), Reason::Waiting, &message);
+            }
+            Phase::Reserved | Phase::Active => {
+                let is_active = promise.phase == Phase::Active;
+                let message =
+                    format!("Resources reserved in cluster {}", self.status.target_cluster_id);
+                self.phase(promise.phase.into(), &message);
+                self.say(Type::Reserved, Some(true), Reason::Done, &message);
+                let why = if is_active { Reason::Done } else { Reason::InProgress };
+                self.say(Type::Ready, Some(is_active), why, "");
+            }
+            Phase::Releasing => {
+                self.phase(RequestPhase::Releasing, &promise.message);
+                self.say(Type::Ready, Some(false), reason, &promise.message);
+            }
+            Phase::Released => self.over(RequestPhase::Released, reason, &promise.message),
+            Phase::Failed => self.over(RequestPhase::Failed, reason, &promise.message),
+        }
+    }
+
+    fn failed(&mut self, error: &Error) {
+        match error {
+            Error::Refused(no) if no.code == Some(Code::KeyReleased) => {
+                self.over(RequestPhase::Released, Reason::Released, &no.message);
+            }
+            Error::Refused(_) | Error::Unknown(_) => {
+                let why = format!("Reservation request failed: {error}");
+                self.over(RequestPhase::Failed, Reason::Refused, &why);
+            }
+            Error::NoBroker => {
+                let why = "No broker communicator configured";
+                self.over(RequestPhase::Failed, Reason::NoBroker, why);
+            }
+            Error::Transient { .. } | Error::Identity(_) => self.unavailable(error),
+        }
+    }
+
+    /// What there was stays; it is tried again.
+    fn unavailable(&mut self, error: &Error) {
+        let why = format!("{error}; it is tried again");
+        if self.status.phase.is_none_or(|phase| phase == RequestPhase::Pending) {
+            self.phase(RequestPhase::Pending, &why);
+        }
+        let is_held = !self.status.reservation_name.is_empty();
+        let about = if is_held { Type::Ready } else { Type::Accepted };
+        self.say(about, None, Reason::BrokerUnavailable, &why);
+    }
+
+    fn over(&mut self, phase: RequestPhase, reason: Reason, why: &str) {
+        self.phase(phase, why);
+        self.status.observed_generation = self.generation;
+        if matches!(reason, Reason::InvalidSpec | Reason::Refused | Reason::NoBroker) {
+            self.say(Type::Accepted, Some(false), reason, why);
+        }
+        self.say(Type::Reserved, Some(false), reason, why);
+        self.say(Type::Ready, Some(false), reason, why);
+    }
+
+    fn phase(&mut self, phase: RequestPhase, message: &str) {
+        self.status.phase = Some(phase);
+        self.status.message = cut(message, MESSAGE_MAX);
+    }
+
+    fn say(&mut self, about: Type, holds: Option<bool>, reason: Reason, message: &str) {
+        let message = cut(message, MESSAGE_MAX);
+        let statement = Statement { about, holds, reason, message, generation: self.generation };
+        say(&mut self.status.conditions, statement, self.now);
+    }
+}
+
+/// Objects keep whole seconds; anything else would look like a change at each look.
+fn whole(time: Time) -> sublet_crds::Time {
+    from_time(Time::from_millis(time.as_millis() / 1000 * 1000))
+}
+
+/// Why it ends, in the words of conditions.
+fn end_reason(promise: &Promise) -> Reason {
+    match promise.reason.as_deref() {
+        Some("Expired") => Reason::Expired,
+        Some("ProviderLost") => Reason::ProviderLost,
+        Some("PeeringFailed" | "NeverActivated") => Reason::PeeringFailed,
+        Some("WaitOver") => Reason::Refused,
+        Some("WithdrawnByProvider" | "ReleasedByOperator" | "Drained") => Reason::Withdrawn,
+        _ => Reason::Released,
+    }
+}
+
+/// What people are told when it moves on.
+fn notice(known: &ResourceRequestStatus, new: &ResourceRequestStatus) -> Option<Notice> {
+    if known.phase == new.phase {
+        return None;
+    }
+    let message = &new.message;
+    Some(match new.phase? {
+        RequestPhase::Pending => Notice::normal("Pending", message),
+        RequestPhase::Reserved => Notice::normal("Reserved", message),
+        RequestPhase::Active => Notice::normal("Active", message),
+        RequestPhase::Releasing => Notice::normal("Releasing", message),
+        RequestPhase::Released => Notice::normal("Released", message),
+        RequestPhase::Failed => Notice::warning("Failed", message),
+        RequestPhase::Other => return None,
+    })
+}

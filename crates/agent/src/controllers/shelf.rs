@@ -1,0 +1,99 @@
+//! The objects of one kind, as the watch last showed them.
+
+use std::collections::BTreeMap;
+
+use kube::ResourceExt;
+use kube::runtime::watcher::{self, Event};
+
+use super::instruction::version;
+
+/// The objects of one kind. An older sight of one never replaces a newer one: what we wrote is
+/// known before the watch tells it.
+#[derive(Debug)]
+pub(crate) struct Shelf<N, K> {
+    objects: BTreeMap<N, K>,
+    listing: Option<BTreeMap<N, K>>,
+    /// How far the watch has come.
+    watched: u64,
+}
+
+impl<N, K> Default for Shelf<N, K> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), listing: None, watched: 0 }
+    }
+}
+
+impl<N: Ord + Clone, K: ResourceExt> Shelf<N, K> {
+    pub(crate) fn get(&self, name: &N) -> Option<&K> {
+        self.objects.get(name)
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &N> {
+        self.objects.keys()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&N, &K)> {
+        self.objects.iter()
+    }
+
+    /// What we wrote ourselves. If the watch has come further and shows nothing, it is gone again.
+    pub(crate) fn renew(&mut self, name: N, object: K) {
+        if self.objects.contains_key(&name) || version(&object) > self.watched {
+            put(&mut self.objects, name, object);
+        }
+    }
+
+    /// What the watch says; the names of what is to be looked at.
+    pub(crate) fn on(
+        &mut self,
+        event: Result<Event<K>, watcher::Error>,
+        name: impl Fn(&K) -> N,
+    ) -> Vec<N> {
+        if let Ok(Event::Apply(object) | Event::Delete(object) | Event::InitApply(object)) = &event
+        {
+            self.watched = self.watched.max(version(object));
+        }
+        match event {
+            Ok(Event::Apply(object)) => {
+                let name = name(&object);
+                if put(&mut self.objects, name.clone(), object) { vec![name] } else { Vec::new() }
+            }
+            Ok(Event::Delete(object)) => {
+                let name = name(&object);
+                self.objects.remove(&name);
+                vec![name]
+            }
+            Ok(Event::Init) => {
+                self.listing = Some(BTreeMap::new());
+                Vec::new()
+            }
+            Ok(Event::InitApply(object)) => {
+                let list = self.listing.get_or_insert_default();
+                list.insert(name(&object), object);
+                Vec::new()
+            }
+            Ok(Event::InitDone) => {
+                let before = std::mem::take(&mut self.objects);
+                self.objects = self.listing.take().unwrap_or_default();
+                let gone = before.into_keys().filter(|name| !self.objects.contains_key(name));
+                let gone: Vec<_> = gone.collect();
+                self.objects.keys().cloned().chain(gone).collect()
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a watch was cut; it is opened again");
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// Keeps the newer of two; says whether that is this one.
+fn put<N: Ord, K: ResourceExt>(objects: &mut BTreeMap<N, K>, name: N, object: K) -> bool {
+    let known = objects.get(&name);
+    let is_news =
+        known.is_none_or(|known| known.uid() != object.uid() || version(known) < version(&object));
+    if is_news {
+        objects.insert(name, object);
+    }
+    is_news
+}

@@ -1,0 +1,162 @@
+//! What Prometheus sees. Every name here is described in `docs/metrics.md`; `cargo xtask tidy`
+//! compares the two.
+//!
+//! Labels come from small fixed sets: the cardinality is known beforehand.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::collect::{Measured, Standing};
+
+/// Every name begins with this.
+const PREFIX: &str = "sublet_agent";
+
+/// A value from a fixed set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Word(pub &'static str);
+
+impl EncodeLabelValue for Word {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        encoder.write_str(self.0)
+    }
+}
+
+/// What is watched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfKind {
+    /// `nodes`, `pods` or `instructions`.
+    pub what: Word,
+}
+
+/// How something went.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Went {
+    /// `ok` or `failed`.
+    pub result: Word,
+}
+
+/// Whether nodes count.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfStanding {
+    /// As they stand.
+    pub standing: Word,
+}
+
+/// What is counted of one watch.
+#[derive(Clone, Debug, Default)]
+pub struct WatchCounts {
+    /// Events that came.
+    pub events: Counter,
+    /// Times it broke.
+    pub failures: Counter,
+}
+
+/// Everything that is counted.
+#[derive(Default)]
+pub struct Metrics {
+    registry: Registry,
+    events: Family<OfKind, Counter>,
+    failures: Family<OfKind, Counter>,
+    nodes: Family<OfStanding, Gauge>,
+    pods: Gauge,
+    grants: Gauge,
+    unreadable: Gauge,
+    published: Family<Went, Counter>,
+    publish_milliseconds: Gauge,
+    object_writes: Family<Went, Counter>,
+    /// 1 while the broker takes what is published.
+    pub broker_reached: Gauge,
+    /// 1 while this agent works, and not another one of the cluster.
+    pub leading: Gauge,
+}
+
+impl Metrics {
+    /// All at zero.
+    pub fn new() -> Self {
+        let mut metrics = Self { registry: Registry::with_prefix(PREFIX), ..Self::default() };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&mut self) {
+        let all = &mut self.registry;
+        all.register("watch_events", "Events of the watches", self.events.clone());
+        all.register("watch_failures", "Times a watch broke", self.failures.clone());
+        all.register("nodes", "Nodes by whether they count", self.nodes.clone());
+        all.register("pods", "Pods on nodes that count", self.pods.clone());
+        all.register("grants", "Grants that are known here", self.grants.clone());
+        let unreadable = self.unreadable.clone();
+        all.register("unreadable_amounts", "Amounts that are not counted", unreadable);
+        all.register("published", "Advertisements to the broker", self.published.clone());
+        let took = self.publish_milliseconds.clone();
+        all.register("publish_duration_milliseconds", "How long the last one took", took);
+        let writes = self.object_writes.clone();
+        all.register("object_writes", "Writes of the Advertisement object", writes);
+        let reached = self.broker_reached.clone();
+        all.register("broker_reached", "1 while the broker takes what is published", reached);
+        all.register("leading", "1 while this agent works", self.leading.clone());
+    }
+
+    /// The page for Prometheus.
+    pub fn page(&self) -> String {
+        let mut page = String::new();
+        if encode(&mut page, &self.registry).is_err() {
+            page.clear();
+        }
+        page
+    }
+
+    /// The counts of one watch.
+    pub fn watch(&self, what: &'static str) -> WatchCounts {
+        let kind = OfKind { what: Word(what) };
+        WatchCounts {
+            events: self.events.get_or_create(&kind).clone(),
+            failures: self.failures.get_or_create(&kind).clone(),
+        }
+    }
+
+    /// The cluster was measured.
+    pub fn measured(&self, measured: &Measured) {
+        let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        for (standing, count) in &measured.nodes {
+            let standing = Word(standing_word(*standing));
+            self.nodes.get_or_create(&OfStanding { standing }).set(gauge(*count));
+        }
+        self.pods.set(gauge(measured.pods));
+        self.grants.set(gauge(measured.grants.len()));
+        self.unreadable.set(gauge(measured.problems));
+    }
+
+    /// An advertisement went to the broker, or did not.
+    pub fn published(&self, ok: bool, took: Duration) {
+        self.published.get_or_create(&went(ok)).inc();
+        self.publish_milliseconds.set(i64::try_from(took.as_millis()).unwrap_or(i64::MAX));
+        self.broker_reached.set(i64::from(ok));
+    }
+
+    /// The Advertisement object was written, or was not.
+    pub fn object_written(&self, ok: bool) {
+        self.object_writes.get_or_create(&went(ok)).inc();
+    }
+}
+
+fn went(ok: bool) -> Went {
+    Went { result: Word(if ok { "ok" } else { "failed" }) }
+}
+
+fn standing_word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Virtual => "virtual",
+        Standing::NotReady => "not_ready",
+        Standing::Cordoned => "cordoned",
+        Standing::Tainted => "tainted",
+        Standing::Counted => "counted",
+    }
+}

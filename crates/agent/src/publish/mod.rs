@@ -1,0 +1,186 @@
+//! When the cluster is advertised: on the grid, whenever the broker is reached again, and soon after
+//! something that matters; and the object that is kept beside it for people.
+//!
+//! Each time is one request. One that fails is made again, later each time, with the newest figures;
+//! nothing is queued.
+
+mod grid;
+mod material;
+mod object;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::advertise::{self, Numbers, Profile};
+use crate::clock;
+use crate::collect::Measured;
+use crate::controllers::Contact;
+use crate::metrics::Metrics;
+use crate::transport::{self, Broker};
+use crate::watch::Told;
+use material::is_material;
+
+pub use grid::Grid;
+pub use object::{Error, Object};
+
+/// How long after something that matters: whatever happens together is told together.
+const SOON: Duration = Duration::from_millis(500);
+/// At least so long between two for that reason.
+const APART: Duration = Duration::from_secs(5);
+/// After a failure, doubled with each further one.
+const AGAIN: Duration = Duration::from_secs(1);
+/// At most so long after a failure.
+const AGAIN_MAX: Duration = Duration::from_secs(30);
+
+/// Publishes the cluster.
+pub struct Publisher {
+    profile: Profile,
+    grid: Grid,
+    broker: Arc<dyn Broker>,
+    object: Object,
+    numbers: Numbers,
+    metrics: Arc<Metrics>,
+    /// What the broker was told last, and when.
+    last: Option<(Arc<Measured>, Instant)>,
+    failures: u32,
+}
+
+impl Publisher {
+    /// A publisher that has not begun.
+    pub fn new(
+        profile: Profile,
+        grid: Grid,
+        broker: Arc<dyn Broker>,
+        object: Object,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let numbers = Numbers::after(object.left(), clock::now());
+        Self { profile, grid, broker, object, numbers, metrics, last: None, failures: 0 }
+    }
+
+    /// Publishes until the agent stops; what is being said then is not waited for.
+    pub async fn run(
+        self,
+        told: Told,
+        contact: watch::Receiver<Contact>,
+        mut stopping: watch::Receiver<bool>,
+    ) {
+        tokio::select! {
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+            () = self.publish_for_ever(told, contact) => {}
+        }
+    }
+
+    /// Returns only when nobody measures any longer.
+    async fn publish_for_ever(mut self, mut told: Told, mut contact: watch::Receiver<Contact>) {
+        if told.wait_for(Option::is_some).await.is_err() {
+            return;
+        }
+        let mut due = Instant::now();
+        loop {
+            tokio::select! {
+                () = sleep_until(due) => {
+                    let Some(measured) = told.borrow_and_update().clone() else { continue };
+                    due = self.publish(measured).await;
+                }
+                () = heard(&mut contact) => due = Instant::now(),
+                changed = told.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    due = due.min(self.soon(told.borrow().as_deref()).unwrap_or(due));
+                }
+            }
+        }
+    }
+
+    /// When to say that something changed; none if that can wait for the grid.
+    fn soon(&self, measured: Option<&Measured>) -> Option<Instant> {
+        let (last, at) = self.last.as_ref()?;
+        let soon = Instant::now() + SOON;
+        is_material(last, measured?).then(|| soon.max(*at + APART))
+    }
+
+    /// Says how things stand. Answers when to do that again.
+    async fn publish(&mut self, measured: Arc<Measured>) -> Instant {
+        let (now, begun, number) = (clock::now(), Instant::now(), self.numbers.take());
+        let audience = self.broker.audience();
+        let word = advertise::advertisement(&self.profile, &measured, audience, number, now);
+        let told = self.broker.publish(&word).await;
+        self.note(&told, begun.elapsed());
+        let spec = advertise::object(&self.profile, &measured, number, now);
+        self.keep_object(spec, told.as_ref().copied(), now).await;
+        match told {
+            Ok(()) | Err(transport::Error::NoBroker) => {
+                self.last = Some((measured, begun));
+                begun + duration(self.grid.wait(now))
+            }
+            Err(error) => Instant::now() + self.again(&error),
+        }
+    }
+
+    /// A failure is logged when it begins and when it is over.
+    fn note(&mut self, told: &Result<(), transport::Error>, took: Duration) {
+        match told {
+            Ok(()) => {
+                if self.failures > 0 || self.last.is_none() {
+                    tracing::info!(cluster = %self.profile.cluster, "the broker has our figures");
+                }
+                self.failures = 0;
+                self.metrics.published(true, took);
+            }
+            Err(transport::Error::NoBroker) => {}
+            Err(error) => {
+                if self.failures == 0 {
+                    tracing::warn!(%error, "the cluster cannot be advertised; trying again");
+                }
+                self.failures = self.failures.saturating_add(1);
+                self.metrics.published(false, took);
+            }
+        }
+    }
+
+    async fn keep_object(
+        &mut self,
+        spec: sublet_crds::AdvertisementSpec,
+        told: Result<(), &transport::Error>,
+        now: sublet_core::time::Time,
+    ) {
+        match self.object.write(spec, told, now).await {
+            Ok(false) => {}
+            Ok(true) => self.metrics.object_written(true),
+            Err(error) => {
+                self.metrics.object_written(false);
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "the Advertisement object cannot be written");
+            }
+        }
+    }
+
+    /// How long after a failure: longer each time, and as long as the broker asks for.
+    fn again(&self, error: &transport::Error) -> Duration {
+        let doublings = self.failures.saturating_sub(1).min(16);
+        let wait = AGAIN.saturating_mul(1 << doublings).min(AGAIN_MAX);
+        wait.max(error.retry_after().unwrap_or_default())
+    }
+}
+
+/// Returns when the broker is reached, for the first time or again.
+async fn heard(contact: &mut watch::Receiver<Contact>) {
+    loop {
+        if contact.changed().await.is_err() {
+            // Nobody listens to the broker any longer; the agent is about to end.
+            std::future::pending::<()>().await;
+        }
+        if matches!(*contact.borrow_and_update(), Contact::Heard(_)) {
+            return;
+        }
+    }
+}
+
+fn duration(span: sublet_core::time::Span) -> Duration {
+    Duration::from_millis(span.as_millis())
+}

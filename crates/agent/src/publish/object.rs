@@ -1,0 +1,132 @@
+//! The Advertisement object, which people look at; the broker has it over the wire.
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use sublet_core::time::{Span, Time};
+use sublet_crds::condition::{self, Reason, Statement, Type};
+use sublet_crds::{
+    Advertisement, AdvertisementPhase, AdvertisementSpec, AdvertisementStatus, Number, from_time,
+};
+
+use crate::transport;
+
+/// Who writes it, to the API server.
+const WRITER: &str = "sublet-agent";
+/// How old its times may be while nothing else changes. Everything the broker is told beyond that is
+/// not worth a write into etcd.
+const KEEP_FRESH: Span = Span::from_secs(300);
+
+/// Why it cannot be read at the start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such kind.
+    #[error(
+        "this cluster does not know our kinds: install them with \
+         `sublet crds --for agent | kubectl apply --server-side -f -`"
+    )]
+    NoKinds,
+    /// Anything else.
+    #[error("the Advertisement {namespace}/{name} cannot be read")]
+    Read {
+        /// Where.
+        namespace: String,
+        /// Which.
+        name: String,
+        /// Why.
+        source: kube::Error,
+    },
+}
+
+/// The object.
+pub struct Object {
+    api: Api<Advertisement>,
+    name: String,
+    left: Option<Number>,
+    status: AdvertisementStatus,
+    written: Option<(AdvertisementSpec, AdvertisementStatus, Time)>,
+}
+
+impl Object {
+    /// The object as somebody before us may have left it.
+    pub async fn open(client: &Client, namespace: &str, name: &str) -> Result<Self, Error> {
+        let api: Api<Advertisement> = Api::namespaced(client.clone(), namespace);
+        let left = match api.get(name).await {
+            Ok(left) => Some(left),
+            // The server says so of an object; of a kind that it does not have, it says nothing.
+            Err(kube::Error::Api(status)) if status.reason == "NotFound" => None,
+            Err(kube::Error::Api(status)) if status.code == 404 => return Err(Error::NoKinds),
+            Err(source) => {
+                let (namespace, name) = (namespace.to_owned(), name.to_owned());
+                return Err(Error::Read { namespace, name, source });
+            }
+        };
+        let number = left.as_ref().and_then(|left| left.spec.number);
+        let status = left.and_then(|left| left.status).unwrap_or_default();
+        Ok(Self { api, name: name.to_owned(), left: number, status, written: None })
+    }
+
+    /// The number that was left in it.
+    pub fn left(&self) -> Option<Number> {
+        self.left
+    }
+
+    /// Brings it up to date with what was told, and with what came of it. True if it was written,
+    /// false if there was nothing to write.
+    pub async fn write(
+        &mut self,
+        spec: AdvertisementSpec,
+        told: Result<(), &transport::Error>,
+        now: Time,
+    ) -> Result<bool, kube::Error> {
+        self.say(told, now);
+        if self.is_fresh(&spec, now) {
+            return Ok(false);
+        }
+        let mut status = self.status.clone();
+        status.last_update_time = Some(from_time(now));
+        let mut object = Advertisement::new(&self.name, spec.clone());
+        let writer = PatchParams::apply(WRITER).force();
+        self.api.patch(&self.name, &writer, &Patch::Apply(&object)).await?;
+        object.status = Some(status);
+        self.api.patch_status(&self.name, &writer, &Patch::Apply(&object)).await?;
+        self.written = Some((spec, self.status.clone(), now));
+        Ok(true)
+    }
+
+    /// Is all of it written but the times and the number?
+    fn is_fresh(&self, spec: &AdvertisementSpec, now: Time) -> bool {
+        let Some((written, status, at)) = &self.written else { return false };
+        let timeless = AdvertisementSpec {
+            timestamp: written.timestamp.clone(),
+            number: written.number,
+            ..spec.clone()
+        };
+        timeless == *written && *status == self.status && now.since(*at) < KEEP_FRESH
+    }
+
+    /// In the Go agent's words where it has some.
+    fn say(&mut self, told: Result<(), &transport::Error>, now: Time) {
+        let status = &mut self.status;
+        status.phase = Some(AdvertisementPhase::Active);
+        status.published = told.is_ok();
+        let (reason, message) = match told {
+            Ok(()) => (Reason::Done, "Advertisement updated and published successfully".to_owned()),
+            Err(error @ transport::Error::NoBroker) => (Reason::NoBroker, error.to_string()),
+            Err(error @ transport::Error::Refused(_)) => (Reason::Refused, error.to_string()),
+            Err(error) => (Reason::BrokerUnavailable, error.to_string()),
+        };
+        status.message.clone_from(&message);
+        let measured = Statement {
+            about: Type::Measured,
+            holds: Some(true),
+            reason: Reason::Done,
+            message: String::new(),
+            generation: None,
+        };
+        condition::say(&mut status.conditions, measured, now);
+        let about = Type::Published;
+        let published =
+            Statement { about, holds: Some(told.is_ok()), reason, message, generation: None };
+        condition::say(&mut status.conditions, published, now);
+    }
+}

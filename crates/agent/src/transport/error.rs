@@ -1,0 +1,162 @@
+//! Why the broker did not do what it was asked to.
+
+use std::time::Duration;
+
+use sublet_wire::{Code, Problem, client};
+
+/// Why the broker did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It said no, and why. Asking again makes no difference by itself.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// It was not reached, or could not answer: asking again later may help.
+    #[error("the broker cannot be asked now: {why}")]
+    Transient {
+        /// What happened, with its causes.
+        why: String,
+        /// Not before so long.
+        retry_after: Option<Duration>,
+    },
+    /// The two do not believe each other's certificate, or the certificate is not for this cluster.
+    #[error("the broker does not accept who we are: {0}")]
+    Identity(String),
+    /// It may have been done, and asking again might do it twice: an old broker takes no keys.
+    #[error("whether the broker has reserved it is not known, and it cannot be asked twice: {0}")]
+    Unknown(String),
+    /// There is no broker, by configuration.
+    #[error("no broker is configured")]
+    NoBroker,
+}
+
+/// What a broker said when it said no.
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The stable name, of a broker that has them.
+    pub code: Option<Code>,
+    /// For people; with what would have been granted, where that is known.
+    pub message: String,
+    /// The reservation that it is about.
+    pub reservation: Option<String>,
+}
+
+impl Error {
+    /// May asking again later help, without anybody changing anything here?
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Transient { .. })
+    }
+
+    /// How long the broker wants to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Transient { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Did the broker say that there is no such thing?
+    pub(super) fn is_absence(&self) -> bool {
+        matches!(self, Self::Refused(Refusal { status: 404 | 405, .. }))
+    }
+}
+
+impl From<client::Error> for Error {
+    fn from(error: client::Error) -> Self {
+        match &error {
+            client::Error::Problem { status: 401, .. } => Self::Identity(chain(&error)),
+            client::Error::Problem { problem, .. } if is_about_identity(problem.code()) => {
+                Self::Identity(chain(&error))
+            }
+            client::Error::Problem { status, problem }
+                if !error.is_retryable() && is_a_brokers(*status, problem) =>
+            {
+                let (message, code) = (problem.error.clone(), problem.code());
+                let reservation = problem.details.reservation_id.clone();
+                Self::Refused(Refusal { status: *status, code, message, reservation })
+            }
+            client::Error::Tls { .. } | client::Error::Credentials(_) => {
+                Self::Identity(chain(&error))
+            }
+            _ => {
+                let seconds = error.problem().and_then(|problem| problem.details.retry_after);
+                let retry_after = seconds.map(|seconds| Duration::from_secs(seconds.into()));
+                Self::Transient { why: chain(&error), retry_after }
+            }
+        }
+    }
+}
+
+/// Ours has a code for everything; what is not there, the Go program says in its own words. Anybody
+/// else who says so stands in between, and knows no broker yet.
+fn is_a_brokers(status: u16, problem: &Problem) -> bool {
+    let said = problem.error.as_str();
+    let is_gos = matches!(said, "404 page not found" | "Method Not Allowed");
+    problem.code().is_some() || !matches!(status, 404 | 405) || is_gos
+}
+
+fn is_about_identity(code: Option<Code>) -> bool {
+    use Code::{CertificateRequired, CertificateRevoked, ClusterMismatch, InvalidIdentity};
+    let about = [CertificateRequired, CertificateRevoked, ClusterMismatch, InvalidIdentity];
+    code.is_some_and(|code| about.contains(&code))
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        // Many an error repeats its cause.
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(status: u16, problem: Problem) -> Error {
+        client::Error::Problem { status, problem }.into()
+    }
+
+    #[test]
+    fn a_refusal_a_bad_moment_and_a_bad_identity_are_told_apart() {
+        let refused = problem(409, Problem::new(Code::NoSuitableCluster, "nobody fits"));
+        assert_eq!(refused.to_string(), "nobody fits");
+        assert!(matches!(&refused, Error::Refused(no) if no.code == Some(Code::NoSuitableCluster)));
+        let busy = problem(503, Problem::new(Code::Overloaded, "busy").retry_after(7));
+        assert!(busy.is_transient());
+        assert_eq!(busy.retry_after(), Some(Duration::from_secs(7)));
+        let shut = problem(403, Problem::new(Code::CertificateRevoked, "revoked"));
+        assert!(matches!(shut, Error::Identity(_)));
+        let plain =
+            Problem { error: "Cluster ID does not match certificate".into(), ..Problem::default() };
+        assert!(matches!(problem(403, plain), Error::Refused(_)));
+    }
+
+    #[test]
+    fn only_a_broker_can_say_that_something_is_not_there() {
+        let said = |text: &str| Problem { error: text.to_owned(), ..Problem::default() };
+        assert!(problem(404, said("404 page not found")).is_absence());
+        assert!(problem(405, said("Method Not Allowed")).is_absence());
+        assert!(problem(404, Problem::new(Code::NoSuchReservation, "no")).is_absence());
+        assert!(problem(404, said("<h1>default backend</h1>")).is_transient());
+    }
+
+    #[test]
+    fn what_has_no_answer_is_transient() {
+        let url = "https://b".to_owned();
+        let error = client::Error::Unreachable { url, source: "connection refused".into() };
+        let error = Error::from(error);
+        assert!(error.is_transient());
+        assert!(error.to_string().ends_with("cannot connect to https://b: connection refused"));
+    }
+}

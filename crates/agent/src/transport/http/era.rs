@@ -1,0 +1,50 @@
+//! Whether the broker is ours or an old one, found out once.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use sublet_core::id::ReservationId;
+use sublet_wire::client::Client;
+
+use crate::transport::Error;
+
+const UNKNOWN: u8 = 0;
+const OURS: u8 = 1;
+const OLD: u8 = 2;
+
+/// What is known of the broker's age. A guess that turns out wrong costs a repeated question.
+#[derive(Default)]
+pub(super) struct Era(AtomicU8);
+
+impl Era {
+    pub(super) fn is_ours(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == OURS
+    }
+
+    pub(super) fn is_known_old(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == OLD
+    }
+
+    pub(super) fn set(&self, is_old: bool) {
+        self.0.store(if is_old { OLD } else { OURS }, Ordering::Relaxed);
+    }
+
+    /// As far as is known; asked if it is not.
+    pub(super) async fn is_old(&self, client: &Client) -> Result<bool, Error> {
+        match self.0.load(Ordering::Relaxed) {
+            UNKNOWN => self.ask(client).await,
+            known => Ok(known == OLD),
+        }
+    }
+
+    /// Asks for a reservation that cannot be there: ours says so with a code, the Go program has no
+    /// such route, and says that in its own words.
+    pub(super) async fn ask(&self, client: &Client) -> Result<bool, Error> {
+        let is_old = match client.reservation(ReservationId::FIRST).await.map_err(Error::from) {
+            Ok(_) => false,
+            Err(Error::Refused(no)) if no.status == 404 => no.code.is_none(),
+            Err(error) => return Err(error),
+        };
+        self.set(is_old);
+        Ok(is_old)
+    }
+}

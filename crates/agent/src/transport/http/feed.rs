@@ -1,0 +1,156 @@
+//! What is to be done: a stream from our broker, a list every few seconds from an old one.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use sublet_wire::client::{self, Event, Instructions};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tracing::warn;
+
+use super::{Shared, old};
+use crate::transport::{Feed, News, Order, Reach};
+
+/// How often an old broker is asked whether it is a new one by now.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
+
+pub(super) struct HttpFeed {
+    shared: Arc<Shared>,
+    stream: Instructions,
+    /// Set while the broker is an old one.
+    polling: Option<Polling>,
+}
+
+struct Polling {
+    due: Instant,
+    look_again: Instant,
+    is_reached: bool,
+    piggy_back: watch::Receiver<Vec<Order>>,
+    /// What was got and not told yet.
+    news: VecDeque<News>,
+}
+
+impl HttpFeed {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let stream = shared.client.instructions(None);
+        Self { shared, stream, polling: None }
+    }
+
+    async fn news(&mut self) -> News {
+        loop {
+            let news = match &mut self.polling {
+                Some(polling) => polling.news(&self.shared).await,
+                None => match self.stream.next().await {
+                    Event::Interrupted(client::Error::NoStream { .. }) => None,
+                    event => self.streamed(event),
+                },
+            };
+            match news {
+                Some(news) => return news,
+                // What is not understood was passed over.
+                None if self.polling.is_none() && self.shared.era.is_ours() => {}
+                None => self.turn(),
+            }
+        }
+    }
+
+    /// From streaming to polling, or back.
+    fn turn(&mut self) {
+        let shared = &self.shared;
+        if self.polling.take().is_some() {
+            self.stream = shared.client.instructions(None);
+        } else {
+            shared.era.set(true);
+            self.polling = Some(Polling::new(shared.piggy_back.subscribe()));
+        }
+    }
+
+    fn streamed(&self, event: Event) -> Option<News> {
+        match event {
+            Event::Connected => {
+                self.shared.era.set(false);
+                Some(News::Connected)
+            }
+            Event::Reset => Some(News::Reset(Reach::Both)),
+            Event::Synced => Some(News::Synced),
+            Event::Interrupted(error) => Some(News::Interrupted(error.into())),
+            Event::Instruction(told) => match Order::try_from(&told) {
+                Ok(order) => Some(News::Order(order)),
+                Err(error) => {
+                    let reservation = told.reservation_id;
+                    warn!(reservation, %error, "an instruction is not understood");
+                    None
+                }
+            },
+        }
+    }
+}
+
+impl Feed for HttpFeed {
+    fn next(&mut self) -> BoxFuture<'_, News> {
+        self.news().boxed()
+    }
+}
+
+impl Polling {
+    fn new(piggy_back: watch::Receiver<Vec<Order>>) -> Self {
+        let now = Instant::now();
+        let news = VecDeque::new();
+        Self { due: now, look_again: now + LOOK_AGAIN, is_reached: false, piggy_back, news }
+    }
+
+    /// What happens next; none when the broker is not an old one any more.
+    async fn news(&mut self, shared: &Shared) -> Option<News> {
+        loop {
+            if let Some(news) = self.news.pop_front() {
+                return Some(news);
+            }
+            if Instant::now() >= self.look_again {
+                let asked = shared.era.ask(&shared.client).await;
+                self.look_again = Instant::now() + LOOK_AGAIN;
+                if let Ok(false) = asked {
+                    return None;
+                }
+            }
+            tokio::select! {
+                Ok(()) = self.piggy_back.changed() => {
+                    let orders = self.piggy_back.borrow_and_update().clone();
+                    self.news.extend(orders.into_iter().map(News::Order));
+                }
+                () = wait(shared.poll_every.map(|_| self.due)) => self.poll(shared).await,
+                () = sleep_until(self.look_again) => {}
+            }
+        }
+    }
+
+    async fn poll(&mut self, shared: &Shared) {
+        let got = shared.client.provider_instructions().await;
+        self.due = Instant::now() + shared.poll_every.unwrap_or_default();
+        match got {
+            Ok(list) => {
+                if !self.is_reached {
+                    self.news.push_back(News::Connected);
+                }
+                self.is_reached = true;
+                self.news.push_back(News::Reset(Reach::Lent));
+                self.news.extend(old::orders(&list).into_iter().map(News::Order));
+                self.news.push_back(News::Synced);
+            }
+            Err(error) => {
+                self.is_reached = false;
+                self.news.push_back(News::Interrupted(error.into()));
+            }
+        }
+    }
+}
+
+async fn wait(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,153 @@
+//! The broker over HTTPS, ours or an old one.
+
+mod era;
+mod feed;
+mod old;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use sublet_core::id::{Generation, Key, ReservationId};
+use sublet_wire::client::{self, Client, Options};
+use sublet_wire::v1::{Advertisement, Renewal, Reservation, ReservationRequest, Resizing};
+use tokio::sync::watch;
+
+use self::era::Era;
+use self::feed::HttpFeed;
+use crate::advertise::Audience;
+
+use super::{Answer, Broker, Error, Feed, Order, Promise, Unreadable};
+
+/// The broker over HTTPS.
+#[derive(Clone)]
+pub struct Http {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: Client,
+    /// The same, but nothing is sent twice: an old broker would reserve twice.
+    once: Client,
+    era: Era,
+    /// What an old broker said in answer to the last advertisement.
+    piggy_back: watch::Sender<Vec<Order>>,
+    /// How often an old broker is asked what to do; never, if none.
+    poll_every: Option<Duration>,
+}
+
+impl Http {
+    /// A way that was not gone yet. `poll_every` is how often an old broker is asked what to do.
+    pub fn new(options: Options, poll_every: Option<Duration>) -> Result<Self, client::Error> {
+        let once = Client::new(Options { attempts: 1, ..options.clone() })?;
+        let client = Client::new(options)?;
+        let (piggy_back, _) = watch::channel(Vec::new());
+        let era = Era::default();
+        Ok(Self { shared: Arc::new(Shared { client, once, era, piggy_back, poll_every }) })
+    }
+
+    fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    /// What a broker that knows reservations by their ids says of this one; none if it has no such
+    /// one, or is an old one.
+    async fn about<F>(&self, id: &str, ask: impl FnOnce(ReservationId) -> F) -> Asked
+    where
+        F: Future<Output = Result<Reservation, client::Error>>,
+    {
+        // An old broker's ids are not as ours.
+        let Ok(id) = id.parse() else { return Ok(None) };
+        match ask(id).await.map_err(Error::from) {
+            Ok(told) => read(&told).map(Some),
+            Err(error) if error.is_absence() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+type Asked = Result<Option<Promise>, Error>;
+
+/// A reservation that came back. What is not understood may be by the next version of the broker.
+fn read(told: &Reservation) -> Result<Promise, Error> {
+    Promise::try_from(told).map_err(|error| not_understood(&error))
+}
+
+fn not_understood(error: &Unreadable) -> Error {
+    Error::Transient { why: format!("its answer is not understood: {error}"), retry_after: None }
+}
+
+impl Broker for Http {
+    fn ping(&self) -> Answer<'_, ()> {
+        async { Ok(self.shared.once.health().await?) }.boxed()
+    }
+
+    fn audience(&self) -> Audience {
+        if self.shared.era.is_known_old() { Audience::OldBroker } else { Audience::Broker }
+    }
+
+    fn publish<'a>(&'a self, word: &'a Advertisement) -> Answer<'a, ()> {
+        async {
+            let answer = self.client().advertise(word).await?;
+            if !self.shared.era.is_ours() {
+                old::hand_on(&answer.provider_instructions, &self.shared.piggy_back);
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn reserve<'a>(&'a self, key: &'a Key, what: &'a ReservationRequest) -> Answer<'a, Promise> {
+        async {
+            if self.shared.era.is_old(self.client()).await? {
+                return old::reserve(&self.shared.once, key, what).await;
+            }
+            read(&self.client().reserve_under(what, key).await?)
+        }
+        .boxed()
+    }
+
+    fn reservation<'a>(&'a self, id: &'a str) -> Answer<'a, Option<Promise>> {
+        self.about(id, |id| self.client().reservation(id)).boxed()
+    }
+
+    fn release_key<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Promise>> {
+        async {
+            match self.client().release_by_key(key).await.map_err(Error::from) {
+                Ok(told) => told.as_ref().map(read).transpose(),
+                Err(error) if error.is_absence() => Ok(None),
+                Err(error) => Err(error),
+            }
+        }
+        .boxed()
+    }
+
+    fn release<'a>(&'a self, id: &'a str) -> Answer<'a, Option<Promise>> {
+        self.about(id, |id| self.client().release(id)).boxed()
+    }
+
+    fn renew<'a>(&'a self, id: &'a str, how: &'a Renewal) -> Answer<'a, Option<Promise>> {
+        self.about(id, |id| self.client().renew(id, how)).boxed()
+    }
+
+    fn resize<'a>(&'a self, id: &'a str, to: &'a Resizing) -> Answer<'a, Option<Promise>> {
+        self.about(id, |id| self.client().resize(id, to)).boxed()
+    }
+
+    fn activate<'a>(&'a self, id: &'a str) -> Answer<'a, Option<Promise>> {
+        self.about(id, |id| self.client().activate(id)).boxed()
+    }
+
+    fn acknowledge<'a>(&'a self, id: &'a str, done: Generation) -> Answer<'a, ()> {
+        let ask = move |id| self.client().acknowledge(id, done);
+        async move { self.about(id, ask).await.map(drop) }.boxed()
+    }
+
+    fn fail<'a>(&'a self, id: &'a str, why: &'a str) -> Answer<'a, ()> {
+        async move { self.about(id, |id| self.client().fail(id, why)).await.map(drop) }.boxed()
+    }
+
+    fn feed(&self) -> Box<dyn Feed> {
+        Box::new(HttpFeed::new(Arc::clone(&self.shared)))
+    }
+}

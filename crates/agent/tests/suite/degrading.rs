@@ -1,0 +1,82 @@
+//! The way to an old broker: what it cannot do is done without, and nothing fails.
+
+use std::time::Duration;
+
+use sublet_agent::transport::{Broker as _, Error, Feed, Http, News, Reach};
+use sublet_core::id::Generation;
+use sublet_wire::v1::{Advertisement, Quantities, Renewal, ReservationRequest};
+
+use crate::old_broker::{OldBroker, reservation};
+
+const ID: &str = "rsv-rome-1794780677613";
+
+async fn next(feed: &mut dyn Feed) -> News {
+    tokio::time::timeout(Duration::from_secs(20), feed.next()).await.expect("some news")
+}
+
+fn way(broker: &OldBroker, poll: Option<Duration>) -> Http {
+    Http::new(broker.authority.options("rome", broker.address), poll).unwrap()
+}
+
+fn request() -> ReservationRequest {
+    let requested_resources =
+        Quantities { cpu: "500m".into(), memory: "256Mi".into(), ..Quantities::default() };
+    ReservationRequest { requested_resources, ..ReservationRequest::default() }
+}
+
+#[tokio::test]
+async fn an_old_brokers_list_is_polled_and_what_leaves_it_is_gone() {
+    let broker = OldBroker::new().await;
+    let http = way(&broker, Some(Duration::from_millis(20)));
+    let mut feed = http.feed();
+    assert!(matches!(next(&mut *feed).await, News::Connected));
+    assert!(matches!(next(&mut *feed).await, News::Reset(Reach::Lent)));
+    assert!(matches!(next(&mut *feed).await, News::Synced));
+    broker.change(|script| script.instructions = Some(reservation(ID, "turin", "rome")));
+    let order = loop {
+        if let News::Order(order) = next(&mut *feed).await {
+            break order;
+        }
+    };
+    assert_eq!((order.reservation.as_str(), order.peer.as_str()), (ID, "turin"));
+    assert_eq!(order.generation, None);
+    assert!(matches!(next(&mut *feed).await, News::Synced));
+}
+
+#[tokio::test]
+async fn what_comes_with_the_answer_to_an_advertisement_reaches_the_feed() {
+    let broker = OldBroker::new().await;
+    let http = way(&broker, Some(Duration::from_hours(1)));
+    let mut feed = http.feed();
+    while !matches!(next(&mut *feed).await, News::Synced) {}
+    broker.change(|script| script.piggy_back = Some(reservation(ID, "turin", "rome")));
+    http.publish(&Advertisement::default()).await.unwrap();
+    assert!(matches!(next(&mut *feed).await, News::Order(order) if order.reservation == ID));
+}
+
+#[tokio::test]
+async fn what_an_old_broker_has_no_route_for_is_done_without() {
+    let broker = OldBroker::new().await;
+    let http = way(&broker, None);
+    let key = "a-key".parse().unwrap();
+    http.ping().await.unwrap();
+    let promise = http.reserve(&key, &request()).await.unwrap();
+    assert_eq!((promise.id.as_str(), promise.generation), (ID, None));
+    assert_eq!(http.reservation(ID).await.unwrap(), None);
+    assert_eq!(http.renew(ID, &Renewal::default()).await.unwrap(), None);
+    assert_eq!(http.activate(ID).await.unwrap(), None);
+    http.acknowledge(ID, Generation(1)).await.unwrap();
+    http.fail(ID, "no way").await.unwrap();
+    assert_eq!(http.release(ID).await.unwrap(), None);
+    assert_eq!(http.release_key(&key).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_old_broker_is_never_asked_twice_for_one_reservation() {
+    let broker = OldBroker::new().await;
+    broker.change(|script| script.cuts = true);
+    let http = way(&broker, None);
+    let error = http.reserve(&"a-key".parse().unwrap(), &request()).await.unwrap_err();
+    assert!(matches!(error, Error::Unknown(_)), "{error}");
+    assert_eq!(broker.count("POST /api/v1/reservations"), 1);
+}

@@ -1,0 +1,109 @@
+//! Requests, instructions and the broker, on real API servers.
+
+mod world;
+mod life;
+mod crashes;
+mod outage;
+mod old;
+
+use kube::api::{DeleteParams, ListParams, PostParams};
+use serde_json::{Value, json};
+use sublet_crds::{RequestPhase, ResourceRequest};
+
+use world::{House, Town, clusters, until};
+
+/// Two clusters, and a broker between them. Rome borrows, Milan lends.
+struct World {
+    house: House,
+    rome: Town,
+    milan: Town,
+}
+
+impl World {
+    /// Creates a request in Rome.
+    async fn ask(&self, name: &str, spec: Value) -> ResourceRequest {
+        let object = json!({
+            "apiVersion": "rear.fluidos.eu/v1alpha1", "kind": "ResourceRequest",
+            "metadata": { "name": name }, "spec": spec,
+        });
+        let object = serde_json::from_value(object).unwrap();
+        self.rome.requests().create(&PostParams::default(), &object).await.unwrap()
+    }
+
+    /// The request, once it is in this phase.
+    async fn in_phase(&self, name: &str, phase: RequestPhase) -> ResourceRequest {
+        let api = self.rome.requests();
+        let last = std::sync::Mutex::new(None);
+        until(&format!("{name} to be {phase:?}"), || async {
+            let found = api.get(name).await.unwrap();
+            let is_there = found.status.as_ref().and_then(|status| status.phase) == Some(phase);
+            let mut last = last.lock().unwrap();
+            if *last != found.status {
+                eprintln!("  {name}: {:?}", found.status.as_ref().map(|s| (s.phase, &s.message)));
+                last.clone_from(&found.status);
+            }
+            is_there.then_some(found)
+        })
+        .await
+    }
+
+    async fn delete(&self, name: &str) {
+        self.rome.requests().delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// Waits until a deleted request is gone, and with it everything that it brought about.
+    async fn is_clean(&self) {
+        until("no request, no instruction, nothing held", || async {
+            let requests = self.rome.requests().list(&ListParams::default()).await.unwrap();
+            let live = requests.items.iter().filter(|one| {
+                let phase = one.status.as_ref().and_then(|status| status.phase);
+                one.metadata.deletion_timestamp.is_some()
+                    || !phase.is_some_and(RequestPhase::is_over)
+            });
+            let borrowed = self.rome.borrowed().list(&ListParams::default()).await.unwrap();
+            let lent = self.milan.lent().list(&ListParams::default()).await.unwrap();
+            let held = self.rome.reservations().await;
+            let is_over = |phase: &str| phase == "Released" || phase == "Failed";
+            let held = held.iter().filter(|one| !is_over(&one.status.phase)).count();
+            let sum = live.count() + borrowed.items.len() + lent.items.len() + held;
+            (sum == 0).then_some(())
+        })
+        .await;
+    }
+}
+
+fn small() -> Value {
+    json!({ "requestedCPU": "500m", "requestedMemory": "256Mi", "priority": 10, "duration": "1h" })
+}
+
+/// All of it in one, because a pair of clusters takes longer to start than all of this to run.
+#[test]
+fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
+    let clusters = clusters();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.unwrap().block_on(async {
+        let house = House::new().await;
+        let options = |name| house.authority.options(name, house.address());
+        let mut rome = Town::new(&clusters[0], "rome", options("rome")).await;
+        let mut milan = Town::new(&clusters[1], "milan", options("milan")).await;
+        rome.begin(None);
+        milan.begin(None);
+        let mut world = World { house, rome, milan };
+        life::a_request_is_reserved_used_and_given_back(&world).await;
+        life::a_refusal_says_why_and_a_change_is_asked_anew(&world).await;
+        life::a_request_may_wait_and_may_stop_waiting(&world).await;
+        life::a_reservation_ends_with_its_time(&world).await;
+        life::a_reservation_that_its_provider_takes_back_has_failed(&world).await;
+        life::amounts_can_be_changed_while_it_runs(&world).await;
+        life::an_instruction_that_somebody_deletes_comes_back(&world).await;
+        outage::what_is_asked_and_given_back_while_the_broker_is_away_happens_later(&mut world)
+            .await;
+        outage::what_nobody_reserved_is_removed(&mut world).await;
+        outage::what_ended_while_the_agents_were_away_is_seen(&mut world).await;
+        crashes::the_agent_may_die_after_any_step_of_a_reservation(&mut world).await;
+        crashes::the_agent_may_die_after_any_step_of_a_release(&mut world).await;
+        life::many_at_once_are_all_reserved(&world).await;
+        old::an_old_broker_is_understood(&clusters, world).await;
+    });
+}

@@ -1,0 +1,52 @@
+//! The same clusters with an old broker between them.
+
+use sublet_crds::RequestPhase;
+use sublet_testkit::Cluster;
+
+use super::world::{Town, until};
+use super::{World, small};
+use crate::old_broker::{OldBroker, reservation};
+
+pub(super) async fn an_old_broker_is_understood(clusters: &[Cluster], mut world: World) {
+    world.rome.kill().await;
+    world.milan.kill().await;
+    let broker = OldBroker::new().await;
+    let options = |name| broker.authority.options(name, broker.address);
+    let mut rome = Town::new(&clusters[0], "rome", options("rome")).await;
+    let mut milan = Town::new(&clusters[1], "milan", options("milan")).await;
+    rome.begin(None);
+    milan.begin(None);
+    let world = World { house: world.house, rome, milan };
+    world.ask("old", small()).await;
+    let request = world.in_phase("old", RequestPhase::Reserved).await;
+    let id = request.status.unwrap().reservation_name;
+    assert_eq!(id, "rsv-rome-1794780677613");
+    broker.change(|script| script.instructions = Some(reservation(&id, "rome", "milan")));
+    let name = format!("{id}-provider");
+    let lent = until("the provider's instruction, in force", || async {
+        let lent = world.milan.lent().get(&name).await.ok()?;
+        lent.status.as_ref()?.enforced.then_some(lent)
+    })
+    .await;
+    let spec = &lent.spec;
+    assert_eq!(spec.message, "Hold 500m CPU / 256Mi Memory for requester rome");
+    assert_eq!((spec.duty, spec.instruction_generation), (None, None), "as the Go agent has it");
+    until("the requester's instruction, in force", || async {
+        let borrowed = world.rome.borrowed().get(&id).await.ok()?;
+        borrowed.status?.delivered.then_some(())
+    })
+    .await;
+    world.delete("old").await;
+    until("the request and its instruction to go", || async {
+        let request = world.rome.requests().get_opt("old").await.unwrap();
+        let borrowed = world.rome.borrowed().get_opt(&id).await.unwrap();
+        (request.is_none() && borrowed.is_none()).then_some(())
+    })
+    .await;
+    broker.change(|script| script.instructions = None);
+    until("the provider's to go with the list", || async {
+        world.milan.lent().get_opt(&name).await.unwrap().is_none().then_some(())
+    })
+    .await;
+    assert_eq!(broker.count("POST /api/v1/reservations"), 1);
+}

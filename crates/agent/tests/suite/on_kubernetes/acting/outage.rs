@@ -1,0 +1,71 @@
+//! The broker or the agents are away for a while.
+
+use kube::api::PostParams;
+use sublet_agent::transport::Broker as _;
+use sublet_core::resources::Resources;
+use sublet_crds::condition::{Type, holds};
+use sublet_crds::{ProviderInstruction, RequestPhase, ReservationInstruction};
+use sublet_crds::{ProviderInstructionSpec, ReservationInstructionSpec};
+
+use super::world::until;
+use super::{World, small};
+
+pub(super) async fn what_is_asked_and_given_back_while_the_broker_is_away_happens_later(
+    world: &mut World,
+) {
+    world.milan.advertise(16).await;
+    world.ask("before", small()).await;
+    world.in_phase("before", RequestPhase::Active).await;
+    world.house.close().await;
+    world.delete("before").await;
+    world.ask("meanwhile", small()).await;
+    let request = world.in_phase("meanwhile", RequestPhase::Pending).await;
+    let status = request.status.unwrap();
+    let accepted = status.conditions.iter().find(|one| one.type_ == "Accepted").unwrap();
+    assert_eq!((&*accepted.status, &*accepted.reason), ("Unknown", "BrokerUnavailable"));
+    until("the deleted one to say why it stays", || async {
+        let status = world.rome.requests().get("before").await.unwrap().status.unwrap();
+        assert!(!status.reservation_name.is_empty());
+        holds(&status.conditions, Type::Ready).is_none().then_some(())
+    })
+    .await;
+    world.house.open().await;
+    world.milan.advertise(16).await;
+    world.in_phase("meanwhile", RequestPhase::Active).await;
+    world.delete("meanwhile").await;
+    world.is_clean().await;
+}
+
+pub(super) async fn what_nobody_reserved_is_removed(world: &mut World) {
+    let peer = "turin".parse().unwrap();
+    let amounts = Resources::new(1000, 1 << 30);
+    let spec = ProviderInstructionSpec::new("rsv-nobody", &peer, &amounts, None);
+    let lent = ProviderInstruction::new("rsv-nobody-provider", spec);
+    world.milan.lent().create(&PostParams::default(), &lent).await.unwrap();
+    let spec = ReservationInstructionSpec::new("rsv-nobody", &peer, &amounts, None);
+    let borrowed = ReservationInstruction::new("rsv-nobody", spec);
+    world.rome.borrowed().create(&PostParams::default(), &borrowed).await.unwrap();
+    world.is_clean().await;
+}
+
+pub(super) async fn what_ended_while_the_agents_were_away_is_seen(world: &mut World) {
+    world.milan.advertise(16).await;
+    for name in ["ended", "deleted"] {
+        world.ask(name, small()).await;
+    }
+    let request = world.in_phase("ended", RequestPhase::Active).await;
+    world.in_phase("deleted", RequestPhase::Active).await;
+    world.rome.kill().await;
+    world.milan.kill().await;
+    let id = request.status.unwrap().reservation_name;
+    world.milan.http.release(&id).await.unwrap();
+    world.delete("deleted").await;
+    world.rome.begin(None);
+    let request = world.in_phase("ended", RequestPhase::Releasing).await;
+    let message = request.status.unwrap().message;
+    assert!(message.contains("has not confirmed yet"), "{message}");
+    world.milan.begin(None);
+    world.in_phase("ended", RequestPhase::Failed).await;
+    world.is_clean().await;
+    world.delete("ended").await;
+}

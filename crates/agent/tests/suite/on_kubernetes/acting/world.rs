@@ -1,0 +1,212 @@
+//! Two clusters with a real API server each, and a real broker between them.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client};
+use rcgen::ExtendedKeyUsagePurpose;
+use sublet_agent::controllers::{self, Context, Hook};
+use sublet_agent::peering::NoPeering;
+use sublet_agent::transport::{Broker as _, Http};
+use sublet_broker::Broker;
+use sublet_broker::config::{Address, Config, Format, Level};
+use sublet_broker::limits::Limits;
+use sublet_core::time::Time;
+use sublet_crds::{ProviderInstruction, ReservationInstruction, ResourceRequest};
+use sublet_log::Memory;
+use sublet_testkit::{Cluster, Setup};
+use sublet_wire::client::{self, Options, ReservationQuery};
+use sublet_wire::v1::{Advertisement, Capabilities, Quantities, Reservation, ResourceMetrics};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use crate::authority::Authority;
+
+/// How long anything may take before the test gives up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A broker that can be stopped and started, and keeps its log.
+pub(super) struct House {
+    pub(super) authority: Authority,
+    certificates: TempDir,
+    log: Arc<Memory>,
+    address: SocketAddr,
+    broker: Option<Broker>,
+}
+
+impl House {
+    pub(super) async fn new() -> Self {
+        let (authority, certificates) = (Authority::new(), TempDir::new().unwrap());
+        let (certificate, key) = authority.issue("broker", ExtendedKeyUsagePurpose::ServerAuth);
+        let write = |name: &str, text: &str| {
+            std::fs::write(certificates.path().join(name), text).unwrap();
+        };
+        write("tls.crt", &certificate);
+        write("tls.key", &key);
+        write("ca.crt", &authority.pem);
+        // By default nothing expires in the first minute after a start.
+        write("policy.toml", "recovery_grace = \"1s\"\n");
+        let log = Arc::new(Memory::default());
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut house = Self { authority, certificates, log, address, broker: None };
+        house.open().await;
+        house.address = house.broker.as_ref().unwrap().addresses().http;
+        house
+    }
+
+    pub(super) async fn open(&mut self) {
+        let limits = Limits { drain: Duration::from_secs(1), ..Limits::default() };
+        let config = Config {
+            data_dir: self.certificates.path().to_owned(),
+            policy: Some(self.certificates.path().join("policy.toml")),
+            http_address: Address::new(Some(self.address.ip()), self.address.port()),
+            http_cert_path: self.certificates.path().to_owned(),
+            health_probe_address: None,
+            metrics_address: None,
+            metrics_cert_path: None,
+            address_file: None,
+            log_format: Format::Text,
+            log_level: Level::Info,
+            connections_max: limits.connections,
+            cluster_connections_max: limits.connections_per_cluster,
+            cluster_rate_max: limits.rate_per_cluster,
+            snapshot_records: 10_000,
+            log_history: sublet_core::time::Span::from_secs(3600),
+            without_effect: Vec::new(),
+        };
+        let log: Arc<Memory> = Arc::clone(&self.log);
+        self.broker = Some(Broker::start(&config, limits, log).await.unwrap());
+    }
+
+    pub(super) async fn close(&mut self) {
+        self.broker.take().unwrap().stop().await.unwrap();
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// A cluster and the controllers in it.
+pub(super) struct Town {
+    pub(super) id: &'static str,
+    pub(super) client: Client,
+    pub(super) http: Http,
+    pub(super) wire: client::Client,
+    tasks: JoinSet<()>,
+}
+
+fn clock() -> Time {
+    let millis = jiff::Timestamp::now().as_millisecond();
+    Time::from_millis(u64::try_from(millis).unwrap())
+}
+
+impl Town {
+    pub(super) async fn new(cluster: &Cluster, id: &'static str, options: Options) -> Self {
+        let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
+        let config =
+            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let client = Client::try_from(config.unwrap()).unwrap();
+        let wire = client::Client::new(options.clone()).unwrap();
+        let http = Http::new(options, Some(Duration::from_millis(200))).unwrap();
+        Self { id, client, http, wire, tasks: JoinSet::new() }
+    }
+
+    /// Starts the controllers.
+    pub(super) fn begin(&mut self, hook: Option<Hook>) {
+        let (broker, peering) = (Arc::new(self.http.clone()), Arc::new(NoPeering));
+        let context = Context::new(self.client.clone(), broker, peering, "default", clock);
+        let context = match hook {
+            Some(hook) => context.with_hook(hook),
+            None => context,
+        };
+        self.tasks.spawn(async move { match controllers::run(context).await {} });
+    }
+
+    /// Ends them wherever they are, as a crash does.
+    pub(super) async fn kill(&mut self) {
+        self.tasks.abort_all();
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    /// Says that it has so many cores, all of them free.
+    pub(super) async fn advertise(&self, cores: u32) {
+        let has = Quantities {
+            cpu: cores.to_string(),
+            memory: "64Gi".to_owned(),
+            ..Quantities::default()
+        };
+        let nothing =
+            Quantities { cpu: "0".to_owned(), memory: "0".to_owned(), ..Quantities::default() };
+        let word = Advertisement {
+            cluster_id: self.id.to_owned(),
+            cluster_name: self.id.to_owned(),
+            resources: ResourceMetrics {
+                capacity: has.clone(),
+                allocatable: has.clone(),
+                allocated: nothing,
+                reserved: None,
+                available: has,
+            },
+            timestamp: Some(clock().into()),
+            capabilities: Some(Capabilities {
+                acknowledge: true,
+                activate: true,
+                renew: true,
+                stream: true,
+                backends: vec!["none".to_owned()],
+            }),
+            ..Advertisement::default()
+        };
+        self.http.publish(&word).await.unwrap();
+    }
+
+    pub(super) fn requests(&self) -> Api<ResourceRequest> {
+        Api::namespaced(self.client.clone(), "default")
+    }
+
+    pub(super) fn borrowed(&self) -> Api<ReservationInstruction> {
+        Api::namespaced(self.client.clone(), "default")
+    }
+
+    pub(super) fn lent(&self) -> Api<ProviderInstruction> {
+        Api::namespaced(self.client.clone(), "default")
+    }
+
+    /// What the broker has of it, by id.
+    pub(super) async fn reservations(&self) -> Vec<Reservation> {
+        self.wire.reservations(&ReservationQuery::default()).await.unwrap().reservations
+    }
+}
+
+/// Two clusters, empty but for the kinds.
+pub(super) fn clusters() -> Vec<Cluster> {
+    let clusters = Cluster::start_all(["rome", "milan"].map(Setup::api)).unwrap();
+    let kinds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+    for cluster in &clusters {
+        cluster.kubectl(&["apply", "-f", kinds.to_str().unwrap()]).unwrap();
+        cluster
+            .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])
+            .unwrap();
+    }
+    clusters
+}
+
+/// Waits for a condition, and says which one did not come.
+pub(super) async fn until<T, F>(what: &str, mut look: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Option<T>>,
+{
+    let found = tokio::time::timeout(PATIENCE, async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    found.await.unwrap_or_else(|_| panic!("never came: {what}"))
+}

@@ -1,0 +1,13 @@
+//! What our long-running processes have in common, so that the two shells behave alike without
+//! knowing each other: how flags and addresses are written, how log lines look, how one is told to
+//! end and says where it serves. Nothing here knows what a broker or an agent is.
+
+pub mod address;
+pub mod announce;
+pub mod dashes;
+pub mod end;
+pub mod lines;
+pub mod stderr;
+
+pub use address::Address;
+pub use lines::{Format, Level};

@@ -1,0 +1,77 @@
+//! An agent under its own role: what it measures reaches the broker, and people in the cluster.
+
+use serde_json::{Value, json};
+use sublet_testkit::{Cluster, Nodes, Part, Pods, Setup, Signal};
+
+use super::member::{Member, at_broker, comes};
+use crate::broker::Town;
+
+/// The grid is far away: whatever is published before has another reason.
+const RARELY: &str = "--advertisement-requeue-interval=10m";
+
+fn cpu(cluster: &Value, what: &str) -> Option<String> {
+    cluster["resources"][what]["cpu"].as_str().map(str::to_owned)
+}
+
+#[test]
+fn what_matters_is_published_at_once_and_kept_for_people() {
+    let town = Town::new();
+    let cluster = Cluster::start(Setup::api("edge")).unwrap();
+    cluster.add_nodes(&Nodes::new("worker", 4).resource("nvidia.com/gpu", "2")).unwrap();
+    cluster.add_pods(&Pods::new("web", 10).cpu("500m").on(&["worker-0", "worker-1"])).unwrap();
+    let member = Member::new(cluster, &town);
+    let more = [RARELY, "--offer=all,gpu=none", "--labels=tier=gold", "--region=eu-1"];
+    let agent = member.agent(&town, "agent", &more);
+    agent.start().unwrap();
+
+    let told = comes(&agent, "the first advertisement", || at_broker(&town, "edge"));
+    assert_eq!(cpu(&told, "allocatable").as_deref(), Some("32"));
+    assert_eq!(cpu(&told, "allocated").as_deref(), Some("5"));
+    assert_eq!(told["resources"]["capacity"]["gpu"], "8");
+    assert_eq!(told["resources"]["available"]["gpu"].as_str().unwrap_or("0"), "0");
+    assert_eq!(told["labels"]["tier"], "gold");
+    assert_eq!(told["labels"]["topology.kubernetes.io/region"], "eu-1");
+
+    let kept = comes(&agent, "the object for people", || {
+        let kept = member.object("advertisement", "cluster-advertisement")?;
+        (kept["status"]["published"] == true).then_some(kept)
+    });
+    assert_eq!(kept["spec"]["clusterID"], "edge");
+    assert_eq!(kept["spec"]["resources"]["available"]["cpu"], "27");
+    assert_eq!(kept["status"]["phase"], "Active");
+
+    member.cluster.add_nodes(&Nodes::new("more", 1)).unwrap();
+    comes(&agent, "a new node at the broker", || {
+        at_broker(&town, "edge").filter(|told| cpu(told, "allocatable").as_deref() == Some("40"))
+    });
+
+    // A watch that breaks resumes, and what happened meanwhile is seen.
+    member.cluster.part(Part::ApiServer).kill();
+    member.cluster.start_part(Part::ApiServer).unwrap();
+    let cordoned = json!({ "spec": { "unschedulable": true } });
+    member.cluster.api().patch("/api/v1/nodes/more-0", &cordoned).unwrap();
+    comes(&agent, "the cordon at the broker", || {
+        at_broker(&town, "edge").filter(|told| cpu(told, "allocatable").as_deref() == Some("32"))
+    });
+
+    agent.signal(Signal::TERM).unwrap();
+    let status = comes(&agent, "the agent's end", || agent.ended());
+    assert!(status.success(), "{status}: {}", agent.log_tail());
+}
+
+#[test]
+fn a_cluster_without_our_kinds_is_an_error_that_says_what_to_do() {
+    let town = Town::new();
+    let cluster = Cluster::start(Setup::api("edge")).unwrap();
+    let kubeconfig = format!("--kubeconfig={}", cluster.kubeconfig().display());
+    let certs = town.anna.path("certs/edge");
+    let certs = format!("--broker-cert-path={}", certs.display());
+    let line = format!(
+        "agent --broker-transport=http --broker-url={} {certs} {kubeconfig} \
+         --health-probe-bind-address=0",
+        town.url
+    );
+    let ended = town.anna.run(&line.split_whitespace().collect::<Vec<_>>().join(" "));
+    assert_eq!(ended.status, 1, "{ended:?}");
+    assert!(ended.err.contains("sublet crds --for agent"), "{ended:?}");
+}

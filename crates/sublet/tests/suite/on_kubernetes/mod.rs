@@ -1,0 +1,6 @@
+//! Everything in here starts clusters. `cargo xtask test` knows such tests by the name of this module.
+
+mod member;
+mod advertising;
+mod rivals;
+mod quickstart;

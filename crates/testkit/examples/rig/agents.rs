@@ -1,0 +1,43 @@
+//! An agent in every cluster: `sublet agent` as a process of its own, under the role and the account
+//! that `deploy/agent` gives it.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use sublet_testkit::{Cluster, Process, Recipe};
+
+use crate::broker::Broker;
+
+const RBAC: &str = include_str!("../../../../deploy/agent/rbac.yaml");
+const NAMESPACE: &str = "sublet";
+
+/// Installs what an agent needs.
+pub(crate) fn prepare(cluster: &Cluster, broker: &Broker) -> Result<()> {
+    cluster.apply_crds(&kinds(broker.sublet_path())?)?;
+    cluster.apply(RBAC)?;
+    Ok(())
+}
+
+/// Starts it, with more flags.
+pub(crate) fn start(cluster: &Cluster, broker: &Broker, more: &[&str]) -> Result<Process> {
+    let account = cluster.account(NAMESPACE, "sublet-agent")?;
+    let recipe = Recipe::new(broker.sublet_path())
+        .args(["agent", "--broker-transport=http", "--health-probe-bind-address=0"])
+        .arg(format!("--broker-url={}", broker.url()))
+        .arg(format!("--broker-cert-path={}", broker.certificate(cluster).display()))
+        .arg(format!("--kubeconfig={}", account.display()))
+        .arg(format!("--advertisement-namespace={NAMESPACE}"))
+        .args(more.iter().copied());
+    let agent = cluster.process("agent", recipe);
+    agent.start()?;
+    Ok(agent)
+}
+
+/// The definitions of the kinds, as the program prints them.
+fn kinds(sublet: &Path) -> Result<String> {
+    let output = Command::new(sublet).args(["crds", "--for", "agent"]).output();
+    let output = output.with_context(|| format!("starting {}", sublet.display()))?;
+    ensure!(output.status.success(), "sublet crds failed");
+    Ok(String::from_utf8(output.stdout)?)
+}
