@@ -39,7 +39,7 @@ fn beside<T>(cluster: &Cluster, test: impl FnOnce(&Told) -> T) -> T {
         });
         let result = test(&given.recv().unwrap());
         // The other side may be gone already, because it has panicked; the scope says so.
-        drop(stop.send(true));
+        stop.send_replace(true);
         result
     })
 }
@@ -188,8 +188,8 @@ fn churn(cluster: &Cluster) {
 fn fifty_nodes_and_a_thousand_pods_add_up_as_kubectl_says_before_and_after_churn() {
     let cluster = Cluster::start(Setup::api("rome").with(Part::Kwok)).unwrap();
     fill(&cluster);
-    let kinds: String = sublet_crds::FILES.iter().map(|(_, text)| format!("---\n{text}")).collect();
-    cluster.apply_crds(&kinds).unwrap();
+    let kinds: Vec<_> = sublet_crds::FILES.iter().map(|(_, text)| *text).collect();
+    cluster.apply_crds(&kinds.join("\n---\n")).unwrap();
     beside(&cluster, |told| {
         let before = agreed(&cluster, told);
         assert_eq!(before.capacity.cpu, 46 * 8000, "only nodes that count");
