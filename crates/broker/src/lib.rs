@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod limits;
+mod lines;
 pub mod logging;
 pub mod policy;
 pub mod metrics;
@@ -22,6 +23,8 @@ mod census;
 pub mod clock;
 pub mod engine;
 pub mod stream;
+mod listen;
 mod run;
 
-pub use run::{Addresses, Broker, Error, run};
+pub use listen::Addresses;
+pub use run::{Broker, Error, run};

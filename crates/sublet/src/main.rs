@@ -22,7 +22,7 @@ mod demo;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sublet_broker::config::with_two_dashes;
 
 use operate::Decision;
@@ -137,6 +137,15 @@ impl Command {
     }
 }
 
+/// `--context` may stand before the command as well as after it, as kubectl has it; each command
+/// that talks to a broker shows it and takes it from there.
+fn command_line() -> clap::Command {
+    let context = Arg::new("context").long("context").value_name("NAME");
+    Args::command().arg(context.global(true).hide(true))
+}
+
 fn main() -> ExitCode {
-    exit::report(Args::parse_from(with_two_dashes(std::env::args_os())).command.run())
+    let matches = command_line().get_matches_from(with_two_dashes(std::env::args_os()));
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    exit::report(args.command.run())
 }

@@ -6,15 +6,17 @@
 
 mod address;
 mod flags;
+mod print;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Command};
-use serde::Serialize;
+use sublet_core::time::Span;
 
 pub use address::Address;
 pub use flags::{Flags, Format, Interface, Level};
+pub use print::print;
 
 use crate::limits::Limits;
 
@@ -41,8 +43,7 @@ pub enum Error {
 }
 
 /// The configuration, resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Where the log is kept.
     pub data_dir: PathBuf,
@@ -70,6 +71,10 @@ pub struct Config {
     pub cluster_connections_max: usize,
     /// Requests per second of one cluster.
     pub cluster_rate_max: u32,
+    /// A snapshot is taken after so many records.
+    pub snapshot_records: u64,
+    /// Records that a snapshot covers stay for so long.
+    pub log_history: Span,
     /// Flags that were given and have no effect.
     pub without_effect: Vec<&'static str>,
 }
@@ -86,7 +91,6 @@ impl Config {
             Address::parse(text).map_err(|source| Error::Address { flag, source })
         };
         let metrics_cert = flags.metrics_cert_path.as_ref().unwrap_or(&flags.http_cert_path);
-        let base = Limits::default();
         Ok(Self {
             data_dir: flags.data_dir.clone(),
             policy: flags.policy.clone(),
@@ -101,17 +105,14 @@ impl Config {
             address_file: flags.address_file.clone(),
             log_format: log_format(flags),
             log_level: flags.log_level,
-            connections_max: some("connections-max", flags.connections_max, base.connections)?,
+            connections_max: some("connections-max", flags.connections_max)?,
             cluster_connections_max: some(
                 "cluster-connections-max",
                 flags.cluster_connections_max,
-                base.connections_per_cluster,
             )?,
-            cluster_rate_max: some(
-                "cluster-rate-max",
-                flags.cluster_rate_max,
-                base.rate_per_cluster,
-            )?,
+            cluster_rate_max: some("cluster-rate-max", flags.cluster_rate_max)?,
+            snapshot_records: some("snapshot-records", flags.snapshot_records)?,
+            log_history: flags.log_history,
             without_effect: flags.without_effect().collect(),
         })
     }
@@ -133,11 +134,8 @@ fn log_format(flags: &Flags) -> Format {
     flags.log_format.unwrap_or(default)
 }
 
-fn some<N: PartialEq + Default>(flag: &'static str, given: Option<N>, base: N) -> Result<N, Error> {
-    match given {
-        Some(none) if none == N::default() => Err(Error::Nothing(flag)),
-        given => Ok(given.unwrap_or(base)),
-    }
+fn some<N: PartialEq + Default>(flag: &'static str, given: N) -> Result<N, Error> {
+    if given == N::default() { Err(Error::Nothing(flag)) } else { Ok(given) }
 }
 
 /// Writes the flags of the broker that have one dash with two, as Go's programs take either.
@@ -165,6 +163,7 @@ pub fn with_two_dashes(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsS
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Keeping;
     use clap::FromArgMatches;
 
     fn resolve(arguments: &[&str]) -> Result<Config, String> {
@@ -185,6 +184,12 @@ mod tests {
         assert_eq!(config.health_probe_address, Some(Address::new(None, 8081)));
         assert_eq!(config.metrics_address, None);
         assert_eq!(config.log_format, Format::Text);
+        assert_eq!(config.limits(), Limits::default());
+        let keeping = Keeping::default();
+        assert_eq!(
+            (config.snapshot_records, config.log_history),
+            (keeping.records, keeping.history)
+        );
     }
 
     #[test]
@@ -253,6 +258,7 @@ mod tests {
             ("--http-port=65536", "65536"),
             ("--health-probe-bind-address=8081", "--health-probe-bind-address"),
             ("--connections-max=0", "--connections-max"),
+            ("--snapshot-records=0", "--snapshot-records"),
             ("--no-such-flag", "--no-such-flag"),
         ] {
             let said = resolve(&[typed]).unwrap_err();
