@@ -92,6 +92,11 @@ pub(crate) fn cache() -> Result<PathBuf> {
     Ok(base.join("sublet"))
 }
 
+/// Does a machine run this, with nobody watching?
+pub(crate) fn is_ci() -> bool {
+    variable("CI").is_some_and(|value| value == "true")
+}
+
 /// A variable of the environment, unless it is unset or empty.
 #[expect(clippy::disallowed_methods, reason = "the one place where xtask reads the environment")]
 pub(crate) fn variable(name: &str) -> Option<OsString> {

@@ -82,11 +82,16 @@ impl Bucket {
     }
 
     fn take(&mut self, rate: u32, now: Duration) -> Result<(), Busy> {
-        let passed = now.saturating_sub(self.filled_at).as_millis();
+        let rate_each = u64::from(rate.max(1));
+        let passed = now.saturating_sub(self.filled_at).as_micros();
         // One token per 1/rate seconds is `rate` thousandths per millisecond.
-        let earned = u64::try_from(passed).unwrap_or(u64::MAX).saturating_mul(u64::from(rate));
+        let passed = u64::try_from(passed).unwrap_or(u64::MAX);
+        let earned = passed.saturating_mul(rate_each) / 1000;
         self.tokens = self.tokens.saturating_add(earned).min(Self::most(rate));
-        self.filled_at = now;
+        // Only as far as it was paid for: who comes too often would never earn anything otherwise.
+        self.filled_at = self
+            .filled_at
+            .saturating_add(Duration::from_micros(earned.saturating_mul(1000) / rate_each));
         match self.tokens.checked_sub(THOUSANDTHS) {
             Some(rest) => {
                 self.tokens = rest;
@@ -234,6 +239,16 @@ mod tests {
         assert!(held.is_ok());
         assert!(admission.turn(&share, Lane::Ordinary, Duration::ZERO).is_err());
         assert!(admission.turn(&share, Lane::Urgent, Duration::ZERO).is_ok());
+    }
+
+    #[test]
+    fn who_comes_far_too_often_still_gets_its_rate() {
+        let admission = admission(|limits| limits.rate_per_cluster = 1000);
+        let share = share(&admission, "c1");
+        let every_130_us = (0..23_000).map(|n| Duration::from_micros(130 * n));
+        let served = every_130_us.filter(|at| admission.turn(&share, Lane::Urgent, *at).is_ok());
+        // Twice the rate at once, and the rate for three seconds.
+        assert!((4_980..=5_000).contains(&served.count()));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //!
 //! A cluster is the *requester* or the *provider* of what it asks about, or it is somebody *else's*;
 //! on routes about a cluster, one's own is both of the first. An *operator* is a role of its own.
-//! What belongs to somebody else is hidden, not forbidden, so that names cannot be probed. The edge
-//! looks at role and cluster before it reads a body; whose a reservation is, the core knows, and
-//! answers in the same way. A test tries every cell over TLS.
+//! What belongs to somebody else is hidden, not forbidden, so that names cannot be probed; whoever
+//! has a part in a reservation is told which of the two sides a thing is for. The edge looks at role
+//! and cluster before it reads a body; whose a reservation is, the core knows, and answers in the
+//! same way. A test tries every cell over TLS.
 
 use sublet_wire::Method;
 
@@ -128,11 +129,11 @@ pub const TABLE: &[Row] = &[
     row("releaseByKey",     E::ReleaseByKey,     Urgent,   [Yes,  Yes,  Yes,  No]),
     row("getReservation",   E::GetReservation,   Ordinary, [Yes,  Yes,  Hide, Yes]),
     row("release",          E::Release,          Urgent,   [Yes,  Yes,  Hide, Yes]),
-    row("explain",          E::Explain,          Ordinary, [Yes,  Hide, Hide, Yes]),
-    row("renew",            E::Renew,            Urgent,   [Yes,  Hide, Hide, Yes]),
-    row("resize",           E::Resize,           Ordinary, [Yes,  Hide, Hide, Yes]),
-    row("activate",         E::Activate,         Urgent,   [Yes,  Hide, Hide, No]),
-    row("acknowledge",      E::Acknowledge,      Urgent,   [Hide, Yes,  Hide, No]),
+    row("explain",          E::Explain,          Ordinary, [Yes,  No,   Hide, Yes]),
+    row("renew",            E::Renew,            Urgent,   [Yes,  No,   Hide, Yes]),
+    row("resize",           E::Resize,           Ordinary, [Yes,  No,   Hide, Yes]),
+    row("activate",         E::Activate,         Urgent,   [Yes,  No,   Hide, No]),
+    row("acknowledge",      E::Acknowledge,      Urgent,   [No,   Yes,  Hide, No]),
     row("fail",             E::Fail,             Urgent,   [Yes,  Yes,  Hide, No]),
     row("instructions",     E::Instructions,     Urgent,   [Yes,  Yes,  Yes,  No]),
     row("listClusters",     E::ListClusters,     Ordinary, [Yes,  Yes,  Yes,  Yes]),

@@ -78,10 +78,15 @@ impl Clock {
         self.base.checked_add(elapsed).unwrap_or(Time::from_millis(u64::MAX))
     }
 
-    /// Another broker logged this time: ours is not less from now on.
+    /// Another broker logged this time: ours is not less from now on. If our wall clock was in
+    /// doubt and the log has come near to it, as it does when an operator confirmed another
+    /// broker's, it is believed as at a start.
     pub fn saw(&mut self, logged: Time, at: Reading) {
         if logged > self.now(at) {
             (self.base, self.since) = (logged, at.monotonic);
+        }
+        if self.suspended {
+            *self = Self::start(self.now(at), at);
         }
     }
 
@@ -144,6 +149,19 @@ mod tests {
         let clock = Clock::start(Time::default(), at(1_700_000_000, 3));
         assert!(!clock.is_suspended());
         assert_eq!(seconds(&clock, at(0, 3)), 1_700_000_000);
+    }
+
+    #[test]
+    fn a_wall_clock_in_doubt_is_believed_once_the_log_has_come_near_to_it() {
+        let day = 24 * 3600;
+        let mut clock = Clock::start(Time::from_millis(1_000_000), at(1000 + 30 * day, 0));
+        clock.saw(Time::from_millis(2_000_000), at(1000 + 30 * day, 1));
+        assert!(clock.is_suspended(), "another broker writes, and its time is not near to ours");
+        assert_eq!(seconds(&clock, at(0, 2)), 2001);
+        // An operator confirmed the other's clock, which shows about what ours does.
+        clock.saw(Time::from_millis((990 + 30 * day) * 1000), at(1000 + 30 * day, 3));
+        assert!(!clock.is_suspended());
+        assert_eq!(seconds(&clock, at(0, 4)), 1001 + 30 * day);
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub struct Peer {
 
 /// Answers the requests of one peer until it goes, or is left.
 pub(crate) async fn serve(
-    stream: TlsStream<TcpStream>,
+    stream: Box<TlsStream<TcpStream>>,
     peer: Arc<Peer>,
     router: Router,
     limits: &Limits,
@@ -92,8 +92,9 @@ pub(crate) async fn serve(
         }
     });
     let result = if is_h2 {
-        let connection = pin!(h2(limits).serve_connection(stream, service));
-        until_left(connection, leaving).await
+        // On the heap: it is large, and most connections wait for years in the other branch.
+        let mut connection = Box::pin(h2(limits).serve_connection(stream, service));
+        until_left(connection.as_mut(), leaving).await
     } else {
         let connection = pin!(h1(limits).serve_connection(stream, service));
         until_left(connection, leaving).await

@@ -21,6 +21,8 @@ mod census;
 pub mod clock;
 pub mod engine;
 pub mod stream;
+mod listen;
 mod run;
 
-pub use run::{Addresses, Broker, Error, run};
+pub use listen::Addresses;
+pub use run::{Broker, Error, run};

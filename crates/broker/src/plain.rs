@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
+use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::get;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
@@ -20,7 +21,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
+use crate::connection::Peer;
 use crate::metrics::Metrics;
+use crate::revoked::Shut;
 
 /// Connections at the same time: a kubelet and a Prometheus need one each.
 const CONNECTIONS_MAX: usize = 64;
@@ -113,4 +116,24 @@ pub fn metrics(metrics: Arc<Metrics>) -> Router {
         response
     };
     Router::new().route("/metrics", get(page)).with_state(metrics)
+}
+
+/// `/metrics`, but not for a certificate that was revoked.
+pub fn secure_metrics(counts: Arc<Metrics>, revoked: Shut) -> Router {
+    metrics(counts).layer(from_fn_with_state(revoked, unless_revoked))
+}
+
+async fn unless_revoked(
+    State(revoked): State<Shut>,
+    request: Request<Body>,
+    next: Next,
+) -> Response<Body> {
+    let peer = request.extensions().get::<Arc<Peer>>();
+    let identity = peer.and_then(|peer| peer.identity.as_ref().ok());
+    if identity.is_some_and(|identity| revoked.covers(identity)) {
+        let mut response = Response::new(Body::from("this certificate was revoked\n"));
+        *response.status_mut() = StatusCode::FORBIDDEN;
+        return response;
+    }
+    next.run(request).await
 }

@@ -94,7 +94,7 @@ pub(crate) async fn policy(
             _ = ticks.tick() => {}
         }
         match source.reload() {
-            Ok(None) => {}
+            Ok(None) => teller.same(),
             Err(error) => teller.refused(&error),
             Ok(Some(policy)) => match app.engine.set_policy(Arc::clone(&policy)) {
                 Ok(()) => {

@@ -6,26 +6,27 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use serde::Serialize;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sublet_core::policy::Policy;
 use sublet_log::{Log, snapshot};
 use sublet_process::{announce, end};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
+use tracing::field::display;
 
 use crate::admission::Admission;
 use crate::census;
 use crate::clock::Machine;
 use crate::config::{Address, Config};
-use crate::engine::{self, Options};
+use crate::engine::{self, Keeping, Options};
 use crate::http::{App, Names, router};
 use crate::limits::Limits;
+use crate::listen::{Addresses, Listeners};
 use crate::metrics::Metrics;
 use crate::plain::{self, Ready};
 use crate::policy::{self, Source};
@@ -95,53 +96,6 @@ pub enum Error {
     Task(#[from] JoinError),
 }
 
-/// Where the broker is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Addresses {
-    /// The API.
-    pub http: SocketAddr,
-    /// Probes.
-    pub health: Option<SocketAddr>,
-    /// Metrics.
-    pub metrics: Option<SocketAddr>,
-}
-
-struct Listeners {
-    http: TcpListener,
-    health: Option<TcpListener>,
-    metrics: Option<TcpListener>,
-    addresses: Addresses,
-}
-
-impl Listeners {
-    async fn bind(config: &Config) -> Result<Self, Error> {
-        let (http, http_at) = bind("http-port", config.http_address).await?;
-        let (health, health_at) =
-            bind_some("health-probe-bind-address", config.health_probe_address).await?;
-        let (metrics, metrics_at) =
-            bind_some("metrics-bind-address", config.metrics_address).await?;
-        let addresses = Addresses { http: http_at, health: health_at, metrics: metrics_at };
-        Ok(Self { http, health, metrics, addresses })
-    }
-}
-
-async fn bind(flag: &'static str, address: Address) -> Result<(TcpListener, SocketAddr), Error> {
-    let failed = |source| Error::Bind { flag, address, source };
-    let listener = address.bind().await.map_err(failed)?;
-    let at = listener.local_addr().map_err(failed)?;
-    Ok((listener, at))
-}
-
-async fn bind_some(
-    flag: &'static str,
-    address: Option<Address>,
-) -> Result<(Option<TcpListener>, Option<SocketAddr>), Error> {
-    match address {
-        Some(address) => bind(flag, address).await.map(|(l, at)| (Some(l), Some(at))),
-        None => Ok((None, None)),
-    }
-}
-
 /// A broker that runs.
 pub struct Broker {
     app: Arc<App>,
@@ -181,11 +135,32 @@ impl Edge {
     }
 }
 
+/// Everything that can be wrong with a configuration was tried, and no log was touched yet.
+struct Prepared {
+    edge: Edge,
+    listeners: Listeners,
+    limits: Limits,
+    keeping: Keeping,
+}
+
+impl Prepared {
+    async fn new(config: &Config, limits: Limits) -> Result<Self, Error> {
+        let edge = Edge::open(config, &limits)?;
+        let listeners = Listeners::bind(config).await?;
+        let (records, history) = (config.snapshot_records, config.log_history);
+        let keeping = Keeping { records, history, ..Keeping::default() };
+        Ok(Self { edge, listeners, limits, keeping })
+    }
+}
+
 impl Broker {
     /// Starts a broker on `log`: it serves when this returns.
     pub async fn start(config: &Config, limits: Limits, log: Arc<dyn Log>) -> Result<Self, Error> {
-        let edge = Edge::open(config, &limits)?;
-        let listeners = Listeners::bind(config).await?;
+        Self::start_prepared(Prepared::new(config, limits).await?, log).await
+    }
+
+    async fn start_prepared(prepared: Prepared, log: Arc<dyn Log>) -> Result<Self, Error> {
+        let Prepared { edge, listeners, limits, keeping } = prepared;
         let (ready, metrics) = (Ready::default(), Arc::new(Metrics::new()));
         let (stopping, stops) = watch::channel(false);
         let mut tasks = JoinSet::new();
@@ -195,7 +170,7 @@ impl Broker {
             tasks.spawn(async { ("the probes", probes.await.map_err(part("the probes"))) });
         }
         let policy = Arc::clone(&edge.policy);
-        let options = Options::alone(random::writer()?);
+        let options = Options { keeping, ..Options::alone(random::writer()?) };
         let started = tokio::task::spawn_blocking(move || {
             let loaded = snapshot::load(log.as_ref())?;
             tracing::info!(revision = %loaded.head.revision, "the log is loaded");
@@ -242,12 +217,13 @@ impl Broker {
         let Some(listener) = metrics else { return };
         // Whom nobody asks, nobody needs to count for.
         self.own("the census", census::run(Arc::clone(&self.app), stops.clone()));
-        let page = plain::metrics(Arc::clone(&counts));
         let Some(tls) = edge.metrics_tls else {
+            let page = plain::metrics(counts);
             let plain = plain::run(listener, page, stops.clone());
             self.own("metrics", async { plain.await.map_err(part("metrics")) });
             return;
         };
+        let page = plain::secure_metrics(Arc::clone(&counts), self.app.revoked.clone());
         let secure = self.server(&tls, stops).run(listener, page);
         self.own("metrics", async { secure.await.map_err(part("metrics")) });
         if !Arc::ptr_eq(&tls, &edge.tls) {
@@ -333,26 +309,42 @@ async fn watch(app: Arc<App>, mut stopping: watch::Receiver<bool>) -> Result<(),
     }
 }
 
-/// Runs a broker until it is told to end: what `sublet broker` does.
-pub fn run(config: &Config, log: Arc<dyn Log>) -> Result<(), Error> {
+/// Runs a broker until it is told to end: what `sublet broker` does. The log is opened when the rest
+/// of the configuration was found to be good, so that a start that is refused leaves nothing behind.
+pub fn run<E: From<Error>>(
+    config: &Config,
+    open: impl FnOnce() -> Result<Arc<dyn Log>, E>,
+) -> Result<(), E> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Runtime)?;
+    raise_files();
     runtime.block_on(async {
         let told = end::told().map_err(Error::Runtime)?;
         for flag in &config.without_effect {
             tracing::warn!(flag, "this flag of the Go broker has no effect here");
         }
-        let broker = Broker::start(config, config.limits(), log).await?;
+        let prepared = Prepared::new(config, config.limits()).await?;
+        let broker = Broker::start_prepared(prepared, open()?).await?;
         serving(config, broker.addresses())?;
         let ended = broker.run_until(told).await;
         tracing::info!("the broker ended");
-        ended
+        Ok(ended?)
     })
+}
+
+/// Every connection is an open file, and the usual bound is far below ours: takes what it may have.
+fn raise_files() {
+    let hard = getrlimit(Resource::Nofile).maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard }) {
+        tracing::warn!(%error, "the number of open files cannot be raised");
+    }
 }
 
 fn serving(config: &Config, addresses: Addresses) -> Result<(), Error> {
     let Addresses { http, health, metrics } = addresses;
-    tracing::info!(%http, ?health, ?metrics, "serving");
+    // What is turned off is not named.
+    let (health, metrics) = (health.map(display), metrics.map(display));
+    tracing::info!(%http, health, metrics, "serving");
     let Some(path) = &config.address_file else { return Ok(()) };
     let failed = |source| Error::AddressFile { path: path.clone(), source };
     announce::write(path, &addresses).map_err(failed)

@@ -65,7 +65,9 @@ impl Server {
             let (this, handshakes) = (Arc::clone(&this), Arc::clone(&handshakes));
             let router = router.clone();
             tasks.spawn(async move {
-                if let Some((stream, peer)) = this.greet(stream, address, &handshakes).await {
+                // What only the handshake needs goes with it.
+                let greeted = Box::pin(this.greet(stream, address, &handshakes)).await;
+                if let Some((stream, peer)) = greeted {
                     this.metrics.connections.inc();
                     connection::serve(stream, Arc::new(peer), router, &this.limits).await;
                     this.metrics.connections.dec();
@@ -89,7 +91,7 @@ impl Server {
         stream: TcpStream,
         address: SocketAddr,
         handshakes: &Semaphore,
-    ) -> Option<(TlsStream<TcpStream>, Peer)> {
+    ) -> Option<(Box<TlsStream<TcpStream>>, Peer)> {
         // Asked before the handshake, so that no change of authority is missed.
         let leaving =
             Leaving { stopping: self.stopping.clone(), authorities: self.tls.authorities() };
@@ -107,7 +109,8 @@ impl Server {
         match tokio::time::timeout(self.limits.handshake, handshake).await {
             Ok(Ok(stream)) => {
                 let peer = self.recognize(&stream, address, leaving)?;
-                Some((stream, peer))
+                // It is large, and moved about.
+                Some((Box::new(stream), peer))
             }
             Ok(Err(error)) => {
                 tracing::debug!(%address, %error, "handshake failed");

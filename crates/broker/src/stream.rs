@@ -9,6 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use sublet_core::bugs::{Bug, planted};
 use sublet_core::id::{ClusterId, Revision};
 use sublet_core::instruction::{self, Instruction};
 use sublet_core::ledger::Ledger;
@@ -52,6 +53,11 @@ impl FromStr for Cursor {
 }
 
 impl Cursor {
+    /// Everything up to here was told.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
     /// Is everything that changed since still remembered?
     fn can_resume(self, ledger: &Ledger, now: Time, retention: Span) -> bool {
         let restored = ledger.restored().is_some_and(|restored| self.revision < restored);
@@ -72,6 +78,50 @@ pub struct Part {
     pub instructions: Vec<Instruction>,
 }
 
+impl Part {
+    /// How things stand for `cluster`: what changed since `after`, or everything where that is not
+    /// known any more.
+    pub fn look(
+        ledger: &Ledger,
+        cluster: &ClusterId,
+        after: Option<Cursor>,
+        now: Time,
+        retention: Span,
+    ) -> Self {
+        let from = after.filter(|cursor| cursor.can_resume(ledger, now, retention));
+        let instructions = match from {
+            None => instruction::current(ledger, cluster).collect(),
+            Some(cursor) => instruction::since(ledger, cluster, Some(cursor.revision)).collect(),
+        };
+        // The batch in the making may change more under its revision, so only the one before it was
+        // told completely.
+        let early = u64::from(!planted(Bug::CursorTooFar));
+        let revision = Revision(ledger.stamp().revision.0.saturating_sub(early));
+        Self { cursor: Cursor { revision, time: now }, whole: from.is_none(), instructions }
+    }
+}
+
+/// What a reader was told, without the threads around it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reader {
+    /// Up to here it was told everything by a look: older news would contradict it.
+    seen: Revision,
+}
+
+impl Reader {
+    /// It is told what a look found.
+    pub fn looked(&mut self, part: &Part) {
+        self.seen = part.cursor.revision;
+    }
+
+    /// What it is told of news: nothing, if a look has told it more.
+    pub fn hear(&self, News { revision, time, instructions }: News) -> Option<Part> {
+        let cursor = Cursor { revision, time };
+        let newer = revision > self.seen || planted(Bug::OldNews);
+        newer.then_some(Part { cursor, whole: false, instructions })
+    }
+}
+
 /// One reader's stream.
 pub struct Stream {
     handle: Handle,
@@ -79,8 +129,7 @@ pub struct Stream {
     /// How long ended reservations are remembered.
     retention: Span,
     news: Receiver<News>,
-    /// Up to here its reader was told everything by a look: older news would contradict it.
-    seen: Revision,
+    reader: Reader,
     /// It is watched anew, and its reader was not given the whole list yet.
     behind: bool,
 }
@@ -94,20 +143,19 @@ impl Stream {
         retention: Span,
     ) -> Result<(Self, Part), Failure> {
         let news = handle.watch(cluster.clone())?;
-        let seen = Revision::default();
-        let mut stream = Self { handle, cluster, retention, news, seen, behind: false };
+        let reader = Reader::default();
+        let mut stream = Self { handle, cluster, retention, news, reader, behind: false };
         let first = stream.look(after).await?;
-        stream.seen = first.cursor.revision;
+        stream.reader.looked(&first);
         Ok((stream, first))
     }
 
     /// What comes next; waits for it. Nothing is lost when the wait is given up.
     pub async fn next(&mut self) -> Result<Part, Failure> {
         if !self.behind {
-            while let Some(News { revision, time, instructions }) = self.news.recv().await {
-                if revision > self.seen {
-                    let cursor = Cursor { revision, time };
-                    return Ok(Part { cursor, whole: false, instructions });
+            while let Some(news) = self.news.recv().await {
+                if let Some(part) = self.reader.hear(news) {
+                    return Ok(part);
                 }
             }
             // Too slow, or the engine has ended; then it cannot be watched again either.
@@ -115,26 +163,16 @@ impl Stream {
             self.behind = true;
         }
         let whole = self.look(None).await?;
-        (self.behind, self.seen) = (false, whole.cursor.revision);
+        self.behind = false;
+        self.reader.looked(&whole);
         Ok(whole)
     }
 
     async fn look(&self, after: Option<Cursor>) -> Result<Part, Failure> {
         let (cluster, retention) = (self.cluster.clone(), self.retention);
-        let seen = self.handle.look(move |books, now| {
-            let ledger = books.ledger();
-            let from = after.filter(|cursor| cursor.can_resume(ledger, now, retention));
-            let instructions = match from {
-                None => instruction::current(ledger, &cluster).collect(),
-                Some(cursor) => {
-                    instruction::since(ledger, &cluster, Some(cursor.revision)).collect()
-                }
-            };
-            // The batch in the making may change more under its revision, so only the one before
-            // it was told completely.
-            let revision = Revision(ledger.stamp().revision.0.saturating_sub(1));
-            Part { cursor: Cursor { revision, time: now }, whole: from.is_none(), instructions }
-        })?;
+        let seen = self
+            .handle
+            .look(move |books, now| Part::look(books.ledger(), &cluster, after, now, retention))?;
         seen.await.map_err(|_| Failure::Unavailable)
     }
 }

@@ -297,7 +297,7 @@ fn who_waits_is_granted_when_something_is_given_back() {
 fn a_long_log_is_folded_into_a_snapshot_beside_the_running_engine() {
     let log = Memory::new();
     let loaded = snapshot::load(&log).unwrap();
-    let keeping = engine::Keeping { records: 5, history: Span::ZERO };
+    let keeping = engine::Keeping { records: 5, history: Span::ZERO, ..<_>::default() };
     let options = Options { keeping, ..Options::alone(Writer(1)) };
     let engine = engine::start(Arc::new(log.clone()), loaded, policy(), &options).unwrap();
     let handle = engine.handle();

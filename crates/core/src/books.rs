@@ -14,6 +14,7 @@ use crate::advertisement::{Advertisement, GrantReport};
 use crate::bugs::{Bug, planted};
 use crate::decision::filter::Filter;
 use crate::decision::index::{Index, Note, Row};
+use crate::decision::labels::Labels;
 use crate::event::{Basis, Event, Subject};
 use crate::id::{ClusterId, ReservationId};
 use crate::ledger::{Change, Error, Ledger, Stamp};
@@ -39,6 +40,7 @@ pub struct Books {
     market: Market,
     overlaps: BTreeMap<ClusterId, Overlap>,
     index: Index,
+    labels: Labels,
 }
 
 /// How to take back one event in the books.
@@ -77,6 +79,10 @@ impl Books {
         &self.index
     }
 
+    pub(crate) fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
     /// Folds one event into the ledger and into what follows from it.
     pub fn apply(&mut self, stamp: Stamp, event: &Event) -> Result<Reversal, Error> {
         let touched = self.touched(event);
@@ -110,6 +116,7 @@ impl Books {
     /// whether something may fit now that did not before.
     pub fn hear(&mut self, advertisement: Advertisement, now: Time, silence: &Silence) -> bool {
         if !self.market.is_news(&advertisement) {
+            self.market.hear_again(&advertisement);
             return false;
         }
         let cluster = advertisement.cluster.clone();
@@ -121,6 +128,8 @@ impl Books {
                 && grants.is_some() == advertisement.grants.is_some();
             (self.room_of(entry), same && entry.freshness(silence, now) == Freshness::Active)
         });
+        let known = self.market.entry(&cluster).map(|entry| &entry.advertisement.labels);
+        self.labels.replace(&cluster, known, &advertisement.labels);
         self.market.hear(advertisement, now, silence);
         self.overlap_anew(&cluster);
         before.is_none_or(|(room, same)| !same || !self.room(&cluster).fits_in(&room))
@@ -129,6 +138,9 @@ impl Books {
     /// Takes what an earlier process had noted of the market.
     pub fn remember(&mut self, entry: Entry, now: Time) {
         let cluster = entry.advertisement.cluster.clone();
+        if self.market.entry(&cluster).is_none() {
+            self.labels.replace(&cluster, None, &entry.advertisement.labels);
+        }
         self.market.remember(entry, now);
         self.overlap_anew(&cluster);
     }

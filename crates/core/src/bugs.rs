@@ -29,6 +29,8 @@
 //! | `LosesSnapshotKeys` | a snapshot forgets tombstones | `ledger::image` |
 //! | `NoBarrier` | answers without events leave without a look at others' records | `engine::step` |
 //! | `NoReplan` | what was planned is not planned again when overtaken | `engine::step` |
+//! | `CursorTooFar` | a list's cursor covers a batch that is still in the making | `broker::stream` |
+//! | `OldNews` | news from before a list are told after it | `broker::stream` |
 
 /// Which bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +63,8 @@ pub enum Bug {
     LosesSnapshotKeys,
     NoReplan,
     NoBarrier,
+    CursorTooFar,
+    OldNews,
 }
 
 #[cfg(feature = "bugs")]

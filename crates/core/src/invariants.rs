@@ -11,6 +11,7 @@ use core::fmt::Debug;
 
 use crate::advertisement::Advertisement;
 use crate::books::Books;
+use crate::decision::labels::Labels;
 use crate::event::{Basis, Event, Subject};
 use crate::id::ClusterId;
 use crate::ledger::{Account, Bond, Ledger, Stamp};
@@ -74,7 +75,10 @@ fn check_accounts(ledger: &Ledger, found: &mut Vec<Violation>) {
             account.changes.insert((reservation.changed, id));
         }
         if !reservation.phase().is_terminal() {
-            counted.entry(&reservation.requester).or_default().borrowing.insert(id);
+            let requester = counted.entry(&reservation.requester).or_default();
+            requester.borrowing.insert(id);
+            let waits = u32::from(matches!(reservation.state, State::Pending { .. }));
+            requester.waiting = requester.waiting.saturating_add(waits);
         }
         let Some(grant) = reservation.holding() else { continue };
         let provider = counted.entry(&grant.provider).or_default();
@@ -120,7 +124,7 @@ fn compare<T: PartialEq + Debug>(
 
 /// What follows from ledger and market together, counted from zero; the ledger's own checks first.
 pub fn check_books(books: &Books) -> Vec<Violation> {
-    let mut found = check(books.ledger());
+    let (mut found, mut labels) = (check(books.ledger()), Labels::default());
     for (cluster, entry) in books.market().entries() {
         compare("overlap", books.overlap_from_zero(cluster), books.overlap(cluster), &mut found);
         if let Some(row) = books.index().row(cluster) {
@@ -129,7 +133,9 @@ pub fn check_books(books: &Books) -> Vec<Violation> {
         } else {
             found.push(violation("not-indexed", format!("{cluster}")));
         }
+        labels.replace(cluster, None, &entry.advertisement.labels);
     }
+    compare("labels", &labels, books.labels(), &mut found);
     found
 }
 

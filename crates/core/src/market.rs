@@ -51,6 +51,9 @@ pub struct Entry {
     /// Since when this process could have heard it.
     #[serde(skip)]
     pub listening_since: Time,
+    /// The same number came again: a copy, which says nothing of how things are now.
+    #[serde(skip)]
+    pub repeated: bool,
 }
 
 impl Entry {
@@ -130,9 +133,18 @@ impl Market {
         let interval =
             self.entry(&advertisement.cluster).and_then(|entry| entry.interval_after(now, silence));
         let cluster = advertisement.cluster.clone();
+        let (received_at, listening_since) = (now, now);
+        let (heard, repeated) = (true, false);
         let entry =
-            Entry { advertisement, received_at: now, interval, heard: true, listening_since: now };
+            Entry { advertisement, received_at, interval, heard, listening_since, repeated };
         self.entries.insert(cluster, entry);
+    }
+
+    /// Takes an advertisement that is not news.
+    pub(crate) fn hear_again(&mut self, advertisement: &Advertisement) {
+        if let Some(entry) = self.entries.get_mut(&advertisement.cluster) {
+            entry.repeated |= entry.advertisement.number == advertisement.number;
+        }
     }
 
     /// Takes what an earlier process had noted; it stays Suspect until it is heard.

@@ -77,6 +77,8 @@ pub struct Allowance {
     pub priority_max: i32,
     /// The most live reservations it may have, waiting ones included.
     pub reservations_max: u32,
+    /// The most requests of it that wait at the same time.
+    pub waiting_max: u32,
     /// The most keys of it that are remembered, those of ended reservations and tombstones included.
     pub keys_max: u32,
 }
@@ -87,6 +89,7 @@ impl Default for Allowance {
             held: Limits::default(),
             priority_max: i32::MAX,
             reservations_max: 100_000,
+            waiting_max: 100,
             keys_max: 500_000,
         }
     }
@@ -119,7 +122,7 @@ pub struct Policy {
     pub duration_max: Option<Span>,
     /// The longest a request may wait.
     pub wait_max: Span,
-    /// The most requests that wait at the same time.
+    /// The most requests that wait at the same time, of all requesters.
     pub waiting_max: u32,
     /// A requester that confirms use must have done so by then.
     pub activate_within: Span,

@@ -170,6 +170,10 @@ impl<L: Log> Log for Faulty<L> {
         self.home.compact(before)
     }
 
+    fn tend(&self) -> Result<bool, StoreError> {
+        self.home.tend()
+    }
+
     fn note(&self, name: &str) -> Result<Option<Vec<u8>>, ReadError> {
         self.home.note(name)
     }

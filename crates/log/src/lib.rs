@@ -81,6 +81,12 @@ pub trait Log: Send + Sync {
     /// Drops records that the newest snapshot covers and that are older than `before`.
     fn compact(&self, before: Time) -> Result<(), StoreError>;
 
+    /// Does what would make an append late if it had to do it itself, and says whether there was
+    /// anything to do. Called every now and then by somebody who is in no hurry.
+    fn tend(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// A soft note, if it was kept: a hint of an earlier life, never a promise.
     fn note(&self, name: &str) -> Result<Option<Vec<u8>>, ReadError>;
 

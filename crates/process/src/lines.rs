@@ -13,6 +13,8 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
+use crate::writer::{Lines, Writing};
+
 /// The target of decisions and denials.
 pub const AUDIT: &str = "audit";
 
@@ -43,13 +45,20 @@ pub enum Level {
     Error,
 }
 
-/// Log lines are set up already.
+/// Why there are no log lines.
 #[derive(Debug, thiserror::Error)]
-#[error("log lines cannot be set up twice in one process")]
-pub struct Twice;
+pub enum Error {
+    /// Somebody else did it.
+    #[error("log lines cannot be set up twice in one process")]
+    Twice,
+    /// There is no thread for them.
+    #[error("the thread that writes log lines cannot start")]
+    Thread(#[source] std::io::Error),
+}
 
-/// Begins to write log lines.
-pub fn init(format: Format, level: Level) -> Result<(), Twice> {
+/// Begins to write log lines, until the end of what it gives back.
+pub fn init(format: Format, level: Level) -> Result<Writing, Error> {
+    let lines = Lines::default();
     let level = match level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,
@@ -61,14 +70,16 @@ pub fn init(format: Format, level: Level) -> Result<(), Twice> {
         .with_default(level.min(LevelFilter::WARN))
         .with_target("sublet", level)
         .with_target(AUDIT, LevelFilter::INFO);
-    registry().with(lines(format).with_filter(targets)).try_init().map_err(|_| Twice)
+    let layer = layer(format, lines.clone()).with_filter(targets);
+    registry().with(layer).try_init().map_err(|_| Error::Twice)?;
+    Writing::begin(lines, std::io::stderr()).map_err(Error::Thread)
 }
 
-fn lines<S>(format: Format) -> Box<dyn Layer<S> + Send + Sync>
+fn layer<S>(format: Format, lines: Lines) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = fmt::layer().with_writer(lines);
     match format {
         Format::Json => lines.json().flatten_event(true).boxed(),
         Format::Text => lines.with_ansi(false).boxed(),

@@ -6,7 +6,7 @@ use crate::audit::Violation;
 use crate::run::{self, Plan};
 
 /// Every bug, with what it does.
-pub const TABLE: [(Bug, &str); 26] = [
+pub const TABLE: [(Bug, &str); 28] = [
     (Bug::AckBeforeDurable, "M1 answers before the batch is durable"),
     (Bug::SkipsSync, "M2 some appends are not synced"),
     (Bug::SkipsFit, "M3 growth is not checked against what is free"),
@@ -32,6 +32,8 @@ pub const TABLE: [(Bug, &str); 26] = [
     (Bug::ShrinkFreesAtOnce, "a shrink returns capacity unconfirmed"),
     (Bug::LosesSnapshotKeys, "a snapshot loses tombstones"),
     (Bug::NoReplan, "what was planned stays when overtaken"),
+    (Bug::CursorTooFar, "a list's cursor covers a batch in the making"),
+    (Bug::OldNews, "a stream tells what is older than its list"),
     (Bug::NoBarrier, "a broker answers from a state that others have changed"),
 ];
 

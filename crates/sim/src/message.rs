@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sublet_broker::engine::Answer;
+use sublet_broker::stream::{Cursor, Part};
 use sublet_core::id::{ClusterId, Key, Revision};
 use sublet_core::instruction::Instruction;
 use sublet_core::plan::Command;
@@ -25,6 +26,8 @@ pub enum Order {
     Command(Command),
     /// What a cluster must do: all of it, or what is new since a revision.
     List(ClusterId, Option<Revision>),
+    /// The same, and from then on what changes.
+    Watch(ClusterId, Option<Cursor>),
 }
 
 /// One request on its way. All its copies share it, so that one can tell whether any is left.
@@ -59,6 +62,8 @@ pub enum Heard {
     Answer(Answer),
     /// A list of instructions, made at a revision.
     List(Revision, Vec<Instruction>),
+    /// A part of a stream.
+    Part(Part),
 }
 
 /// A request as the engine holds it.

@@ -56,6 +56,8 @@ pub struct Setup {
     pub weights: Vec<(Act, u64)>,
     /// Whether a restarted broker remembers the market.
     pub remembers: bool,
+    /// Whether agents watch instead of asking again and again.
+    pub streams: bool,
     /// How many clusters' worth of capacity is asked for: the larger, the more is refused.
     pub pressure: u64,
 }
@@ -111,7 +113,20 @@ impl Setup {
         let gap_ms = [40, 150, 400, 1500][dice.index(4)];
         let (remembers, pressure) = (dice.chance(500), dice.between(1, 4));
         let policy = Arc::new(policy(&mut dice));
-        Self { seed, brokers, old, policy, gap_ms, net, disk, weights, remembers, pressure }
+        let streams = dice.chance(600);
+        Self {
+            seed,
+            brokers,
+            old,
+            policy,
+            gap_ms,
+            net,
+            disk,
+            weights,
+            remembers,
+            streams,
+            pressure,
+        }
     }
 
     /// How many kinds of faults it knows.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Every branch that a long run must reach.
-pub const BRANCHES: [&str; 40] = [
+pub const BRANCHES: [&str; 44] = [
     "granted at once",
     "refused because nobody fits",
     "refused because only suspects fit",
@@ -44,6 +44,10 @@ pub const BRANCHES: [&str; 40] = [
     "clock suspended",
     "clock confirmed",
     "memory of keys given up",
+    "stream began with everything",
+    "stream resumed",
+    "stream told news",
+    "swept without expiring",
 ];
 
 /// How often each was reached.

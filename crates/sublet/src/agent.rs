@@ -19,6 +19,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let text = toml::to_string(&config).context("cannot write the configuration")?;
         return std::io::stdout().write_all(text.as_bytes()).context("cannot print");
     }
-    sublet_process::lines::init(config.log_format, config.log_level)?;
+    let _lines = sublet_process::lines::init(config.log_format, config.log_level)?;
     Ok(sublet_agent::run(&config)?)
 }

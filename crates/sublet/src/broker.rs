@@ -1,12 +1,17 @@
 //! `sublet broker`: opens the log in its folder and runs the broker on it.
 
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
 use anyhow::{Context, Result};
-use sublet_broker::config::{Config, Flags};
+use sublet_broker::config::{self, Config, Flags};
+use sublet_log::Log;
 use sublet_log::embedded::Embedded;
+
+use crate::exit::{Exit, Stop};
 
 /// The broker's own flags, and what only whoever starts it as a child needs.
 #[derive(clap::Args)]
@@ -25,17 +30,21 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.end_with_stdin {
         thread::spawn(end_with_stdin);
     }
-    let config = Config::resolve(flags)?;
+    let wrong = |error: config::Error| Stop::new(Exit::Usage, error.to_string());
     if flags.print_config {
-        let text = toml::to_string(&config).context("cannot write the configuration")?;
+        let text = config::print(flags).map_err(wrong)?;
         return std::io::stdout().write_all(text.as_bytes()).context("cannot print");
     }
-    sublet_process::lines::init(config.log_format, config.log_level)?;
-    std::fs::create_dir_all(&config.data_dir)
-        .with_context(|| format!("--data-dir: cannot make {}", config.data_dir.display()))?;
-    let log = Embedded::open(&config.data_dir)
-        .with_context(|| format!("--data-dir: cannot open {}", config.data_dir.display()))?;
-    Ok(sublet_broker::run(&config, Arc::new(log))?)
+    let config = Config::resolve(flags).map_err(wrong)?;
+    let _lines = sublet_process::lines::init(config.log_format, config.log_level)?;
+    sublet_broker::run(&config, || open(&config.data_dir))
+}
+
+fn open(folder: &Path) -> Result<Arc<dyn Log>> {
+    let name = folder.display();
+    fs::create_dir_all(folder).with_context(|| format!("--data-dir: cannot make {name}"))?;
+    let log = Embedded::open(folder);
+    Ok(Arc::new(log.with_context(|| format!("--data-dir: cannot open {name}"))?))
 }
 
 /// What was promised is in the log, so there is nothing to save.

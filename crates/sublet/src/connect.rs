@@ -1,17 +1,17 @@
 //! From a context to a broker that answers, and from its errors to what to do next.
 
-use std::fs;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use sublet_wire::Code;
 use sublet_wire::client::{Client, Credentials, Error, Options};
+use sublet_wire::{Code, Problem};
 
 use crate::config::{Certificates, Config, Context, default_urls};
 use crate::environment::Environment;
 use crate::exit::{Exit, Stop};
+use crate::output::{self, Format};
 
 /// How often a call is tried for somebody who waits at a terminal.
 const ATTEMPTS: u32 = 3;
@@ -43,6 +43,24 @@ impl Connection {
         runtime.context("no runtime could be started")?.block_on(act(client))
     }
 
+    /// The same for what prints an answer in a format: for programs, a refusal is an answer too.
+    pub(crate) fn answer<F: Future<Output = Result<()>>>(
+        &self,
+        format: Option<Format>,
+        act: impl FnOnce(Client) -> F,
+    ) -> Result<()> {
+        self.run(act).inspect_err(|error| {
+            let Some(problem) = problem(error) else { return };
+            let mut out = output::stdout();
+            // What cannot be printed is still said on standard error.
+            drop(match format {
+                Some(Format::Json) => output::json(problem, &mut out),
+                Some(Format::Yaml) => output::yaml(problem, &mut out),
+                _ => Ok(()),
+            });
+        })
+    }
+
     fn resolve(&self, environment: &Environment) -> Result<Context> {
         let context = match (&self.cert_path, self.named(environment)?) {
             (None, None) => return Err(Stop::new(Exit::Usage, NO_CONTEXT).into()),
@@ -70,9 +88,9 @@ const NO_CONTEXT: &str = "it is not known which broker is meant and as whom: mak
 
 /// A client for somebody who waits.
 fn client(context: &Context) -> Result<Client> {
-    let Certificates { certificate, key, ca } = &context.certificates;
-    let read = |path: &Path| fs::read(path).with_context(|| format!("{} not read", path.display()));
-    let credentials = Credentials::from_pem(read(certificate)?, read(key)?, read(ca)?);
+    let Certificates { certificate, key, ca } = context.certificates.clone();
+    let credentials = Credentials::from_files([certificate, key, ca]).map_err(Error::from);
+    let credentials = credentials.map_err(failed)?;
     let options = Options {
         attempts: ATTEMPTS,
         patience: PATIENCE,
@@ -98,15 +116,36 @@ pub(crate) fn failed(error: Error) -> anyhow::Error {
     anyhow::Error::new(error).context(Stop::new(exit, advice))
 }
 
+/// The same in our own words, where the broker's are those of the Go system.
+pub(crate) fn said(error: Error, message: String) -> anyhow::Error {
+    let (exit, advice) = judge(&error);
+    anyhow::Error::new(Said { message, error }).context(Stop::new(exit, advice))
+}
+
+/// What the broker said, and how we say it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Said {
+    message: String,
+    error: Error,
+}
+
+/// What the broker said, if that is why it failed.
+fn problem(error: &anyhow::Error) -> Option<&Problem> {
+    error.chain().find_map(|cause| {
+        let ours = cause.downcast_ref::<Said>().map(|said| &said.error);
+        ours.or_else(|| cause.downcast_ref::<Error>())?.problem()
+    })
+}
+
 fn judge(error: &Error) -> (Exit, &'static str) {
     let unavailable = "the broker does not answer (see where it is looked for with: sublet config \
                        get-contexts)";
     match error {
         Error::Problem { status, problem } => match (problem.code(), status) {
-            (Some(Code::Forbidden), _) => (
-                Exit::Forbidden,
-                "not allowed (operators' commands need an operator's certificate)",
-            ),
+            (Some(Code::Forbidden), _) => {
+                (Exit::Forbidden, "not allowed (see as whom with: sublet config get-contexts)")
+            }
             (_, 401 | 403) => (Exit::Forbidden, "not allowed"),
             (_, 404) => (Exit::NotFound, "not found"),
             (_, 409) => (Exit::Refused, "refused"),
@@ -124,8 +163,6 @@ fn judge(error: &Error) -> (Exit, &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use sublet_wire::Problem;
-
     use super::*;
 
     #[test]

@@ -12,7 +12,7 @@ pub(crate) const HELP: &str = "\
 Exit status:
   0  done
   1  something went wrong
-  2  the command line is wrong
+  2  the command line is wrong: a flag, a name, an amount or an address that cannot be meant
   3  refused: nothing fits, or it is not possible as things stand
   4  there is no such thing
   5  the broker cannot be reached or cannot answer now; trying again may help

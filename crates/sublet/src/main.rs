@@ -23,7 +23,7 @@ mod demo;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sublet_process::dashes;
 
 use operate::Decision;
@@ -141,9 +141,18 @@ impl Command {
     }
 }
 
+/// `--context` may stand before the command as well as after it, as kubectl has it; each command
+/// that talks to a broker shows it and takes it from there.
+fn command_line() -> clap::Command {
+    let context = Arg::new("context").long("context").value_name("NAME");
+    Args::command().arg(context.global(true).hide(true))
+}
+
 fn main() -> ExitCode {
     // Go's programs take their flags with one dash too, and so do those of ours that replace them.
     let as_in_go = [sublet_broker::config::command(), sublet_agent::config::command()];
     let typed = dashes::doubled(std::env::args_os(), &as_in_go);
-    exit::report(Args::parse_from(typed).command.run())
+    let matches = command_line().get_matches_from(typed);
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    exit::report(args.command.run())
 }

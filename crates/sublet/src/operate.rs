@@ -4,8 +4,9 @@ use std::io::Write;
 
 use anyhow::Result;
 use sublet_core::id::ClusterId;
+use sublet_wire::Code;
 use sublet_wire::client::{Client, Error};
-use sublet_wire::v1::{Amounts, Cap, Revocation};
+use sublet_wire::v1::{Amounts, Cap, ClusterDecision, Revocation};
 
 use crate::borrow::Amount;
 use crate::connect::{Answered, Connection};
@@ -22,10 +23,10 @@ struct Because {
 }
 
 impl Because {
-    /// Does it, and says so.
-    fn act(&self, done: &str, act: impl AsyncFnOnce(&Client) -> Result<(), Error>) -> Result<()> {
+    /// Does it, and says what was done.
+    fn act(&self, act: impl AsyncFnOnce(&Client) -> Result<String, Error>) -> Result<()> {
         self.connection.run(|client| async move {
-            act(&client).await.answered()?;
+            let done = act(&client).await.answered()?;
             Ok(writeln!(output::stdout(), "{done}")?)
         })
     }
@@ -36,6 +37,9 @@ impl Because {
 pub(crate) struct ClusterArgs {
     /// Which cluster.
     cluster: ClusterId,
+    /// Also if nobody has heard of this cluster yet; without it that is taken for a slip.
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     because: Because,
 }
@@ -57,7 +61,8 @@ pub(crate) enum Decision {
 
 /// Decides it.
 pub(crate) fn decide(decision: Decision, args: &ClusterArgs) -> Result<()> {
-    let (cluster, why) = (&args.cluster, args.because.why.as_str());
+    let ClusterArgs { cluster, force, because } = args;
+    let what = ClusterDecision { why: because.why.clone(), force: *force };
     let done = match decision {
         Decision::Cordon => "cordoned: nothing new is granted there",
         Decision::Uncordon => "uncordoned: it takes part again",
@@ -65,14 +70,24 @@ pub(crate) fn decide(decision: Decision, args: &ClusterArgs) -> Result<()> {
         Decision::Lost => "given up: what it lent ends without its word",
         Decision::Vouch => "vouched for: it lends again",
     };
-    args.because.act(&format!("{cluster} {done}"), async |client| match decision {
-        Decision::Cordon => client.cordon(cluster, why).await,
-        Decision::Uncordon => client.uncordon(cluster, why).await,
-        Decision::Drain => client.drain(cluster, why).await,
-        Decision::Lost => client.declare_lost(cluster, why).await,
-        Decision::Vouch => client.vouch(cluster, why).await,
+    because.act(async |client| {
+        // Afterwards it is not known any more.
+        let ends_a_drain = matches!(decision, Decision::Cordon | Decision::Uncordon)
+            && client.cluster(cluster).await.is_ok_and(|cluster| cluster.draining);
+        match decision {
+            Decision::Cordon => client.cordon(cluster, &what).await,
+            Decision::Uncordon => client.uncordon(cluster, &what).await,
+            Decision::Drain => client.drain(cluster, &what).await,
+            Decision::Lost => client.declare_lost(cluster, &what).await,
+            Decision::Vouch => client.vouch(cluster, &what).await,
+        }?;
+        let drain = if ends_a_drain { DRAIN_ENDS } else { "" };
+        Ok(format!("{cluster} {done}{drain}"))
     })
 }
+
+const DRAIN_ENDS: &str =
+    "; its drain ends: what is being taken back already still goes, and the rest stays";
 
 /// The most that a cluster lends.
 #[derive(clap::Args)]
@@ -82,6 +97,9 @@ pub(crate) struct CapArgs {
     /// The most of a resource, such as cpu=16 or memory=64Gi; none at all lifts the cap.
     #[arg(value_name = "NAME=AMOUNT")]
     limits: Vec<Amount>,
+    /// Also if nobody has heard of this cluster yet; without it that is taken for a slip.
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     because: Because,
 }
@@ -90,9 +108,11 @@ pub(crate) struct CapArgs {
 pub(crate) fn cap(args: &CapArgs) -> Result<()> {
     let limits = Amounts(Amount::by_name(&args.limits));
     let done = if limits.0.is_empty() { "lends without a cap" } else { "is capped" };
-    let cap = Cap { limits, why: args.because.why.clone() };
-    let done = format!("{} {done}", args.cluster);
-    args.because.act(&done, async |client| client.cap(&args.cluster, &cap).await)
+    let cap = Cap { limits, why: args.because.why.clone(), force: args.force };
+    args.because.act(async |client| {
+        client.cap(&args.cluster, &cap).await?;
+        Ok(format!("{} {done}", args.cluster))
+    })
 }
 
 /// Whose certificates.
@@ -135,14 +155,40 @@ impl RevokeArgs {
 
 /// Believes it no longer.
 pub(crate) fn revoke(args: &RevokeArgs) -> Result<()> {
-    let (which, done) = (args.revocation(), format!("{} is revoked", args.subject()));
-    args.because.act(&done, async |client| client.revoke(&which).await)
+    let which = args.revocation();
+    args.because.act(async |client| {
+        let is_unknown = match &args.subject.cluster {
+            Some(cluster) => {
+                client.cluster(cluster).await.is_err_and(|e| e.code() == Some(Code::NoSuchCluster))
+            }
+            None => false,
+        };
+        client.revoke(&which).await?;
+        // It is done all the same: a stolen certificate may be of a cluster that has not come yet.
+        if let Some(cluster) = args.subject.cluster.as_ref().filter(|_| is_unknown) {
+            let hint = unknown(cluster);
+            // Without a standard error there is nobody to warn.
+            drop(writeln!(anstream::stderr(), "sublet: {hint}"));
+        }
+        Ok(format!("{} is revoked", args.subject()))
+    })
+}
+
+fn unknown(cluster: &ClusterId) -> String {
+    format!(
+        "warning: no cluster {cluster} was ever heard of. If that was a slip, take it back with: \
+         sublet reinstate --cluster {cluster} --why slip. An operator is no cluster: revoke its \
+         certificate with --serial"
+    )
 }
 
 /// Believes it again.
 pub(crate) fn reinstate(args: &RevokeArgs) -> Result<()> {
-    let (which, done) = (args.revocation(), format!("{} is believed again", args.subject()));
-    args.because.act(&done, async |client| client.reinstate(&which).await)
+    let which = args.revocation();
+    args.because.act(async |client| {
+        client.reinstate(&which).await?;
+        Ok(format!("{} is believed again", args.subject()))
+    })
 }
 
 /// About the clock.
@@ -155,6 +201,8 @@ pub(crate) struct ClockArgs {
 /// The wall clock that is far ahead is right.
 pub(crate) fn confirm_clock(args: &ClockArgs) -> Result<()> {
     let why = args.because.why.as_str();
-    let done = "the clock is confirmed: what is due expires again";
-    args.because.act(done, async |client| client.confirm_clock(why).await)
+    args.because.act(async |client| {
+        client.confirm_clock(why).await?;
+        Ok("the clock is confirmed: what is due expires again".to_owned())
+    })
 }

@@ -1,6 +1,7 @@
-//! Something takes time: a spinner, where somebody looks at the terminal, and silence elsewhere.
+//! Something takes time: a spinner, where somebody looks at the terminal. Elsewhere silence, or one
+//! line where whoever reads the output must know what is waited for.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
@@ -22,6 +23,16 @@ impl Progress {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         Self(bar)
+    }
+
+    /// The same; without a terminal it is said once, on standard error.
+    pub(crate) fn say(what: impl Into<String>) -> Self {
+        let what = what.into();
+        if !io::stderr().is_terminal() {
+            // Without a standard error there is nobody to tell.
+            drop(writeln!(anstream::stderr(), "sublet: {what}"));
+        }
+        Self::start(what)
     }
 }
 

@@ -144,10 +144,7 @@ impl Pods {
     /// What is in a pod. Extended resources must be limits as well, and for others it does no harm.
     fn spec(&self) -> Value {
         let amounts = json!({ "requests": self.requests, "limits": self.requests });
-        json!({
-            "containers": [{ "name": "main", "image": "simulated", "resources": amounts }],
-            "terminationGracePeriodSeconds": 0,
-        })
+        json!({ "containers": [{ "name": "main", "image": "simulated", "resources": amounts }] })
     }
 
     fn labels(&self) -> Value {
@@ -197,8 +194,13 @@ impl Cluster {
         if nodes.is_empty() {
             return Err(Error::NoNodes);
         }
-        let objects: Vec<_> = (0..pods.count).map(|number| pods.bound(number, &nodes)).collect();
         let (path, by_hand) = (pods.path(), !self.runs(Part::Kwok));
+        let mut objects: Vec<_> =
+            (0..pods.count).map(|number| pods.bound(number, &nodes)).collect();
+        for object in objects.iter_mut().filter(|_| by_hand) {
+            // Nobody would end it in peace.
+            object["spec"]["terminationGracePeriodSeconds"] = json!(0);
+        }
         self.api().each(&objects, |connection, object| {
             exchange(connection, creating(&path, object.to_string().as_bytes()))?;
             if by_hand {

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const PARENT: &str = "sublet-clusters";
 const LOCK: &str = "lock";
 /// A folder gets this name when it is locked, not before.
-const IN_USE: &str = "cluster-";
+const IN_USE: &str = "k8s-";
 /// For how long the logs of a failed test can be read.
 const KEPT: Duration = Duration::from_hours(1);
 
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn a_failed_test_leaves_it_and_a_later_one_removes_it() {
         let home = tempfile::tempdir().unwrap();
-        let used = home.path().join("cluster-used");
-        let left = home.path().join("cluster-left");
+        let used = home.path().join("k8s-used");
+        let left = home.path().join("k8s-left");
         let locks: Vec<_> = [&used, &left]
             .map(|folder| {
                 fs::create_dir(folder).unwrap();

@@ -23,7 +23,7 @@ pub mod client;
 pub use code::Code;
 pub use encode::encode;
 pub use problem::{Details, Invalid, Problem, Shape};
-pub use refusal::problem_of;
+pub use refusal::{problem_of, problem_seen_by};
 pub use routes::{Body, Method, Parameter, ROUTES, Route, paths};
 pub use timestamp::Timestamp;
 

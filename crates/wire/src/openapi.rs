@@ -76,6 +76,7 @@ fn schemas() -> Map<String, Value> {
         v1::Revocation,
         v1::RevocationList,
         v1::WatchEvent,
+        v1::ClusterDecision,
         v1::Why,
         Problem,
     );

@@ -5,6 +5,7 @@
 
 use sublet_core::decision::explain::Explanation;
 use sublet_core::plan::Refusal;
+use sublet_core::policy::Visibility;
 use sublet_core::reservation::AskError;
 
 use crate::problem::{Invalid, Problem};
@@ -46,6 +47,19 @@ pub fn problem_of(refusal: &Refusal) -> Problem {
     problem
 }
 
+/// The same to somebody who may see no more than this of an explanation.
+pub fn problem_seen_by(refusal: &Refusal, visibility: Visibility) -> Problem {
+    let seen = |why: &Explanation| Box::new(why.seen_by(visibility));
+    let (why, cut) = match refusal {
+        Refusal::NobodyFits(why) => (why, Refusal::NobodyFits(seen(why))),
+        Refusal::OnlySuspects(why) => (why, Refusal::OnlySuspects(seen(why))),
+        whole => return problem_of(whole),
+    };
+    let mut problem = problem_of(&cut);
+    problem.details.explanation = Some(v1::Explanation::seen_by(why, visibility));
+    problem
+}
+
 fn code(refusal: &Refusal) -> Code {
     match refusal {
         Refusal::NobodyFits(_) => Code::NoSuitableCluster,
@@ -80,7 +94,10 @@ fn nobody(why: &Explanation) -> String {
         Explanation::Refused(refused) if refused.clusters == 0 => {
             "no clusters available".to_owned()
         }
-        why => format!("no suitable cluster found for requested resources: {why}"),
+        why => {
+            let why = v1::explanation_text(why);
+            format!("no suitable cluster found for requested resources: {why}")
+        }
     }
 }
 

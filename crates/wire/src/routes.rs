@@ -285,16 +285,16 @@ pub const ROUTES: &[Route] = &[
     route(Method::Get, paths::CLUSTER, "getCluster", "What the broker knows of a cluster.")
         .giving(&[(200, Body::Json("Cluster"))]),
     route(Method::Post, paths::CORDON, "cordon", "Operators: grant nothing new there.")
-        .taking("Why"),
+        .taking("ClusterDecision"),
     route(Method::Post, paths::UNCORDON, "uncordon", "Operators: let it take part again.")
-        .taking("Why"),
+        .taking("ClusterDecision"),
     route(
         Method::Post,
         paths::DRAIN,
         "drain",
         "Operators: grant nothing new there, and take back what it lends.",
     )
-    .taking("Why"),
+    .taking("ClusterDecision"),
     route(Method::Post, paths::CAP, "cap", "Operators: the most that it lends in all.")
         .taking("Cap"),
     route(
@@ -303,14 +303,14 @@ pub const ROUTES: &[Route] = &[
         "declareLost",
         "Operators: give it up; what it lent ends without its word.",
     )
-    .taking("Why"),
+    .taking("ClusterDecision"),
     route(
         Method::Post,
         paths::VOUCH,
         "vouch",
         "Operators: let it lend after a restore although it has not reported.",
     )
-    .taking("Why"),
+    .taking("ClusterDecision"),
     route(Method::Get, paths::REVOCATIONS, "listRevocations", "Operators: what is revoked.")
         .giving(&[(200, Body::Json("RevocationList"))]),
     route(

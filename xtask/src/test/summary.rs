@@ -58,6 +58,7 @@ impl Row {
 
     fn result(&self) -> &'static str {
         match self.outcome {
+            Outcome::Ran(Tally { failed: 0, weak: Some(_), .. }) => "WEAK",
             Outcome::Ran(Tally { failed: 0, .. }) => "ok",
             Outcome::Ran(_) | Outcome::Broke(_) => "FAILED",
             Outcome::Skipped => "skipped",
@@ -68,7 +69,7 @@ impl Row {
     fn remark(&self) -> String {
         match &self.outcome {
             Outcome::LeftOut { why, .. } => (*why).to_owned(),
-            _ if self.passed() => String::new(),
+            Outcome::Ran(Tally { failed: 0, weak, .. }) => weak.unwrap_or_default().to_owned(),
             Outcome::Skipped => "the code does not compile".to_owned(),
             Outcome::Ran(_) => format!("cargo xtask test --only {}", self.step),
             Outcome::Broke(error) => format!("cargo xtask test --only {} ({error:#})", self.step),
@@ -127,7 +128,8 @@ mod tests {
             row("format", Outcome::Ran(Tally::one(true))),
             row("clippy", Outcome::Broke(anyhow::anyhow!("no clippy"))),
             row("docs", Outcome::Skipped),
-            row("tests", Outcome::Ran(Tally { passed: 40, failed: 2 })),
+            row("tests", Outcome::Ran(Tally { passed: 40, failed: 2, weak: None })),
+            row("core", Outcome::Ran(Tally { weak: Some("half of it"), ..Tally::one(true) })),
         ]);
         let expected = "\
 step        result   seconds
@@ -135,9 +137,10 @@ format      ok           1.2
 clippy      FAILED       1.2   cargo xtask test --only clippy (no clippy)
 docs        skipped      1.2   the code does not compile
 tests       FAILED       1.2   cargo xtask test --only tests
-total                    5.0
+core        WEAK         1.2   half of it
+total                    6.2
 
-41 passed, 3 failed
+42 passed, 3 failed
 ";
         assert_eq!(summary.to_string(), expected);
         assert!(!summary.passed());

@@ -7,12 +7,14 @@ use std::ops::AddAssign;
 pub(crate) struct Tally {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
+    /// Why it proves less than it should, if it does.
+    pub(crate) weak: Option<&'static str>,
 }
 
 impl Tally {
     /// A single thing that passed or failed.
     pub(crate) fn one(passed: bool) -> Self {
-        Self { passed: u64::from(passed), failed: u64::from(!passed) }
+        Self { passed: u64::from(passed), failed: u64::from(!passed), weak: None }
     }
 
     /// Adds what a line of a test program's output says of its tests, if it says so:
@@ -25,7 +27,7 @@ impl Tally {
             let before = counts.split_once(what).map_or("", |(before, _)| before.trim_end());
             before.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or_default()
         };
-        *self += Self { passed: count(" passed"), failed: count(" failed") };
+        *self += Self { passed: count(" passed"), failed: count(" failed"), weak: None };
     }
 
     /// The same, and at least one failure if the program that ran them failed: it may not have come
@@ -39,6 +41,7 @@ impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.weak = self.weak.or(other.weak);
     }
 }
 
@@ -61,19 +64,19 @@ mod tests {
             "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; finished in 0.00s",
             "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
         ]);
-        assert_eq!(tally, Tally { passed: 15, failed: 2 });
+        assert_eq!(tally, Tally { passed: 15, failed: 2, weak: None });
     }
 
     #[test]
     fn colours_do_not_hide_the_counts() {
         let tally =
             read(&["test result: \u{1b}[32mok\u{1b}(B\u{1b}[m. 4 passed; 1 failed; 0 ignored"]);
-        assert_eq!(tally, Tally { passed: 4, failed: 1 });
+        assert_eq!(tally, Tally { passed: 4, failed: 1, weak: None });
     }
 
     #[test]
     fn a_program_that_failed_without_a_failed_test_counts_as_one() {
-        assert_eq!(read(&[]).and_the_program(false), Tally { passed: 0, failed: 1 });
+        assert_eq!(read(&[]).and_the_program(false), Tally::one(false));
         assert_eq!(read(&[]).and_the_program(true), Tally::default());
     }
 }

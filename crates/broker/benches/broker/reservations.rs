@@ -23,8 +23,8 @@ const MANY: u64 = 64;
 pub(crate) struct Pair<'a> {
     ground: &'a Ground,
     what: What,
+    data: &'a str,
     null: Server,
-    broker: Server,
     turns: u64,
 }
 
@@ -59,18 +59,20 @@ impl Row {
 
 impl<'a> Pair<'a> {
     /// Starts both; the null handler answers what the broker did.
-    pub(crate) fn start(ground: &'a Ground, what: What, data: &str) -> Result<Self> {
+    pub(crate) fn start(ground: &'a Ground, what: What, data: &'a str) -> Result<Self> {
         let broker = Server::broker(ground, data)?;
         broker.load(ground, Task::Everybody { clusters: CLUSTERS, first: 1 })?;
         let seen = broker.load(ground, Task::One(what, 0, 2))?;
         null::teach(ground, what, &seen.answer)?;
-        Ok(Self { ground, what, null: Server::null(ground)?, broker, turns: 1 })
+        Ok(Self { ground, what, data, null: Server::null(ground)?, turns: 1 })
     }
 
-    /// Some turns of this load; each of the two has its turn after the other.
+    /// Some turns of this load; each of the two has its turn after the other. The broker begins with
+    /// an empty log: what an earlier load left there is not to be measured with this one.
     pub(crate) fn turns(&mut self, connections: u64, rate: Option<f64>) -> Result<Both> {
         let (turns, millis) = if self.ground.quick { (3, 500) } else { (5, 1500) };
         let (mut null, mut broker) = (Vec::new(), Vec::new());
+        let server = Server::broker(self.ground, &format!("{}-{}", self.data, self.turns))?;
         for _ in 0..turns {
             let first = self.turns * NUMBERS_PER_TURN;
             self.turns += 1;
@@ -79,9 +81,9 @@ impl<'a> Pair<'a> {
             if matches!(self.what, What::Reserve) {
                 // Only what was heard of lately is lent.
                 let everybody = Task::Everybody { clusters: CLUSTERS, first };
-                self.broker.load(self.ground, everybody)?;
+                server.load(self.ground, everybody)?;
             }
-            broker.push(self.broker.load(self.ground, load())?);
+            broker.push(server.load(self.ground, load())?);
         }
         Ok(Both { null: Row::of(&null), broker: Row::of(&broker) })
     }

@@ -9,6 +9,7 @@ mod report;
 mod fleet;
 mod decision;
 mod whole;
+mod waiting;
 mod callers;
 mod engine;
 mod history;
@@ -45,6 +46,8 @@ struct Args {
 enum Part {
     /// The index beside the naive scan, and the whole decision on the books
     Decision,
+    /// Trying those who wait again
+    Waiting,
     /// Reservations per second, beside plain appends
     Engine,
     /// Loading live reservations from the embedded log
@@ -65,6 +68,9 @@ fn main() -> Result<()> {
     if wanted(Part::Decision) {
         decision::run(&mut report, args.quick);
         whole::run(&mut report, args.quick);
+    }
+    if wanted(Part::Waiting) {
+        waiting::run(&mut report, args.quick);
     }
     if wanted(Part::Parts) {
         parts::run(&mut report, args.quick)?;

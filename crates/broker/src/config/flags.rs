@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use sublet_core::time::Span;
 use sublet_process::{Format, Level};
 
 /// How the broker is spoken to.
@@ -11,16 +12,18 @@ use sublet_process::{Format, Level};
 pub enum Interface {
     /// JSON over mTLS.
     Http,
-    /// Objects in the broker's cluster.
+    /// Objects in the broker's cluster; not in this version.
+    #[value(hide = true)]
     Kubernetes,
-    /// Both.
+    /// Both; not in this version.
+    #[value(hide = true)]
     Both,
 }
 
 /// The command line, as it is typed. Each flag is also an environment variable: `--http-port` is
 /// `SUBLET_HTTP_PORT`. `-x` works where `--x` does.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Options", args_override_self = true)]
+#[command(args_override_self = true)]
 pub struct Flags {
     /// Where the log is kept: one folder for one broker.
     #[arg(long, env = "SUBLET_DATA_DIR", default_value = "/var/lib/sublet")]
@@ -61,15 +64,21 @@ pub struct Flags {
     #[arg(long, env = "SUBLET_ADDRESS_FILE", value_name = "FILE")]
     pub address_file: Option<PathBuf>,
     /// Connections in all.
-    #[arg(long, env = "SUBLET_CONNECTIONS_MAX", value_name = "N")]
-    pub connections_max: Option<usize>,
+    #[arg(long, env = "SUBLET_CONNECTIONS_MAX", value_name = "N", default_value = "20000")]
+    pub connections_max: usize,
     /// Connections of one cluster.
-    #[arg(long, env = "SUBLET_CLUSTER_CONNECTIONS_MAX", value_name = "N")]
-    pub cluster_connections_max: Option<usize>,
+    #[arg(long, env = "SUBLET_CLUSTER_CONNECTIONS_MAX", value_name = "N", default_value = "128")]
+    pub cluster_connections_max: usize,
     /// Requests per second of one cluster; twice as many at once.
-    #[arg(long, env = "SUBLET_CLUSTER_RATE_MAX", value_name = "N")]
-    pub cluster_rate_max: Option<u32>,
-    /// How log lines look.
+    #[arg(long, env = "SUBLET_CLUSTER_RATE_MAX", value_name = "N", default_value = "1000")]
+    pub cluster_rate_max: u32,
+    /// A snapshot of the books is taken after so many records of the log: a start reads no more.
+    #[arg(long, env = "SUBLET_SNAPSHOT_RECORDS", value_name = "N", default_value = "10000")]
+    pub snapshot_records: u64,
+    /// How long records stay in the log after a snapshot covers them, for `sublet log`.
+    #[arg(long, env = "SUBLET_LOG_HISTORY", value_name = "SPAN", default_value = "168h")]
+    pub log_history: Span,
+    /// How log lines look [default: text, or json with --zap-devel=false]
     #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum)]
     pub log_format: Option<Format>,
     /// What is logged.
@@ -81,7 +90,7 @@ pub struct Flags {
         default_value = "info"
     )]
     pub log_level: Level,
-    /// Prints the configuration that results, and ends.
+    /// Prints the configuration that results as flags, one a line, and ends.
     #[arg(long)]
     pub print_config: bool,
     #[command(flatten)]
@@ -92,7 +101,9 @@ impl Flags {
     /// The flags that were given and have no effect.
     pub(super) fn without_effect(&self) -> impl Iterator<Item = &'static str> {
         let namespace = (self.http_namespace != "default").then_some("http-namespace");
-        namespace.into_iter().chain(self.ignored.given())
+        let ignored = self.ignored.given().map(|(name, _)| name);
+        // It chooses the format of log lines.
+        namespace.into_iter().chain(ignored.filter(|name| *name != "zap-devel"))
     }
 }
 
@@ -128,21 +139,23 @@ pub(super) struct Ignored {
 }
 
 impl Ignored {
-    /// Those that were given.
-    pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
+    /// Those that were given, and with what.
+    pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let yes_or_no = |given: Option<bool>| given.map(|given| given.to_string());
         [
-            ("metrics-cert-name", self.metrics_cert_name.is_some()),
-            ("metrics-cert-key", self.metrics_cert_key.is_some()),
-            ("webhook-cert-path", self.webhook_cert_path.is_some()),
-            ("webhook-cert-name", self.webhook_cert_name.is_some()),
-            ("webhook-cert-key", self.webhook_cert_key.is_some()),
-            ("enable-http2", self.enable_http2.is_some()),
-            ("leader-elect", self.leader_elect.is_some()),
-            ("kubeconfig", self.kubeconfig.is_some()),
-            ("zap-stacktrace-level", self.zap_stacktrace_level.is_some()),
-            ("zap-time-encoding", self.zap_time_encoding.is_some()),
+            ("metrics-cert-name", self.metrics_cert_name.clone()),
+            ("metrics-cert-key", self.metrics_cert_key.clone()),
+            ("webhook-cert-path", self.webhook_cert_path.clone()),
+            ("webhook-cert-name", self.webhook_cert_name.clone()),
+            ("webhook-cert-key", self.webhook_cert_key.clone()),
+            ("enable-http2", yes_or_no(self.enable_http2)),
+            ("leader-elect", yes_or_no(self.leader_elect)),
+            ("kubeconfig", self.kubeconfig.clone()),
+            ("zap-devel", yes_or_no(self.zap_devel)),
+            ("zap-stacktrace-level", self.zap_stacktrace_level.clone()),
+            ("zap-time-encoding", self.zap_time_encoding.clone()),
         ]
         .into_iter()
-        .filter_map(|(name, given)| given.then_some(name))
+        .filter_map(|(name, given)| Some((name, given?)))
     }
 }

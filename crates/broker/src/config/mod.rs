@@ -5,14 +5,16 @@
 //! start that names the flag.
 
 mod flags;
+mod print;
 
 use std::path::PathBuf;
 
 use clap::{Args, Command};
-use serde::Serialize;
+use sublet_core::time::Span;
 use sublet_process::address;
 
 pub use flags::{Flags, Interface};
+pub use print::print;
 pub use sublet_process::{Address, Format, Level};
 
 use crate::limits::Limits;
@@ -40,8 +42,7 @@ pub enum Error {
 }
 
 /// The configuration, resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Where the log is kept.
     pub data_dir: PathBuf,
@@ -69,6 +70,10 @@ pub struct Config {
     pub cluster_connections_max: usize,
     /// Requests per second of one cluster.
     pub cluster_rate_max: u32,
+    /// A snapshot is taken after so many records.
+    pub snapshot_records: u64,
+    /// Records that a snapshot covers stay for so long.
+    pub log_history: Span,
     /// Flags that were given and have no effect.
     pub without_effect: Vec<&'static str>,
 }
@@ -85,7 +90,6 @@ impl Config {
             Address::parse(text).map_err(|source| Error::Address { flag, source })
         };
         let metrics_cert = flags.metrics_cert_path.as_ref().unwrap_or(&flags.http_cert_path);
-        let base = Limits::default();
         Ok(Self {
             data_dir: flags.data_dir.clone(),
             policy: flags.policy.clone(),
@@ -100,17 +104,14 @@ impl Config {
             address_file: flags.address_file.clone(),
             log_format: log_format(flags),
             log_level: flags.log_level,
-            connections_max: some("connections-max", flags.connections_max, base.connections)?,
+            connections_max: some("connections-max", flags.connections_max)?,
             cluster_connections_max: some(
                 "cluster-connections-max",
                 flags.cluster_connections_max,
-                base.connections_per_cluster,
             )?,
-            cluster_rate_max: some(
-                "cluster-rate-max",
-                flags.cluster_rate_max,
-                base.rate_per_cluster,
-            )?,
+            cluster_rate_max: some("cluster-rate-max", flags.cluster_rate_max)?,
+            snapshot_records: some("snapshot-records", flags.snapshot_records)?,
+            log_history: flags.log_history,
             without_effect: flags.without_effect().collect(),
         })
     }
@@ -132,11 +133,8 @@ fn log_format(flags: &Flags) -> Format {
     flags.log_format.unwrap_or(default)
 }
 
-fn some<N: PartialEq + Default>(flag: &'static str, given: Option<N>, base: N) -> Result<N, Error> {
-    match given {
-        Some(none) if none == N::default() => Err(Error::Nothing(flag)),
-        given => Ok(given.unwrap_or(base)),
-    }
+fn some<N: PartialEq + Default>(flag: &'static str, given: N) -> Result<N, Error> {
+    if given == N::default() { Err(Error::Nothing(flag)) } else { Ok(given) }
 }
 
 /// The flags alone, for whoever reads a command line before clap does.
@@ -149,6 +147,7 @@ mod tests {
     use super::*;
     use std::ffi::OsString;
 
+    use crate::engine::Keeping;
     use clap::FromArgMatches;
     use sublet_process::dashes;
 
@@ -169,6 +168,12 @@ mod tests {
         assert_eq!(config.health_probe_address, Some(Address::new(None, 8081)));
         assert_eq!(config.metrics_address, None);
         assert_eq!(config.log_format, Format::Text);
+        assert_eq!(config.limits(), Limits::default());
+        let keeping = Keeping::default();
+        assert_eq!(
+            (config.snapshot_records, config.log_history),
+            (keeping.records, keeping.history)
+        );
     }
 
     #[test]
@@ -237,6 +242,7 @@ mod tests {
             ("--http-port=65536", "65536"),
             ("--health-probe-bind-address=8081", "--health-probe-bind-address"),
             ("--connections-max=0", "--connections-max"),
+            ("--snapshot-records=0", "--snapshot-records"),
             ("--no-such-flag", "--no-such-flag"),
         ] {
             let said = resolve(&[typed]).unwrap_err();

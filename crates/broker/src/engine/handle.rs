@@ -11,11 +11,11 @@ use sublet_core::id::ClusterId;
 use sublet_core::plan::Command;
 use sublet_core::policy::Policy;
 use sublet_core::time::Time;
-use sublet_log::Record;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::watch::{News, Watcher};
-use super::{Answer, Commit, Failure, Look, Submitted, Work};
+use super::write::Done;
+use super::{Answer, Committer, Failure, Look, Submitted, Work};
 
 /// How a caller is told; holds a place in the engine until then.
 pub(super) struct Teller {
@@ -56,8 +56,7 @@ pub(super) enum Message {
     Work(Submitted<Teller>),
     Policy(Arc<Policy>),
     Watch(Watcher),
-    Written(Commit),
-    Followed(Vec<Record>),
+    Done(Committer, Done),
     Stop,
     WriterGone,
 }

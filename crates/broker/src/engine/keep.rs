@@ -2,9 +2,11 @@
 //! history that is old and covered. It also notes what it is told of the market.
 //!
 //! It reads the log like any other reader, so planning and writing never stop for it. A snapshot
-//! that cannot be made costs a longer start next time, and is tried again later; one that cannot be
-//! written is a disk that fails, which ends the log's right to acknowledge, as any failed write does.
+//! that cannot be made costs a longer start next time; that is logged, and tried again, ever less
+//! often while it goes on failing. One that cannot be written is a disk that fails, which ends the
+//! log's right to acknowledge, as any failed write does.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -14,54 +16,228 @@ use sublet_core::time::{Span, Time};
 use sublet_log::{Log, snapshot};
 
 use super::note;
+use crate::clock::Machine;
+use crate::reload::chain;
 
-/// How often the length of the log is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the log is looked at, and how soon again where there was something to do: often enough
+/// that little has to be done each time, because the disk is busy with it.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+const LOOK_SOON: Duration = Duration::from_millis(10);
+/// It yields to everybody who answers somebody.
+const NICE: i32 = 10;
+/// The pauses after a snapshot that failed, the first and the longest.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_mins(5);
 
 /// How long the log becomes.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeping {
     /// A snapshot is taken after so many records.
     pub records: u64,
+    /// Or after so many bytes that this broker wrote.
+    pub bytes: u64,
     /// History that a snapshot covers is kept for so long.
     pub history: Span,
 }
 
 impl Default for Keeping {
     fn default() -> Self {
-        Self { records: 10_000, history: Span::from_secs(7 * 24 * 3600) }
+        Self { records: 10_000, bytes: 64 << 20, history: Span::from_secs(7 * 24 * 3600) }
     }
 }
 
-/// Keeps the log short, and the market noted, until the other end of `notes` is dropped.
-pub(super) fn keep(log: &dyn Log, keeping: Keeping, notes: &Receiver<Vec<Entry>>) {
-    let newest = log.snapshot().ok().flatten();
-    let mut last = newest.map_or(Revision::default(), |snapshot| snapshot.revision());
+/// Keeps the log short, and the market noted, until the other end of `notes` is dropped. Of
+/// `written`, others keep count.
+pub(super) fn keep(
+    log: &dyn Log,
+    keeping: Keeping,
+    written: &AtomicU64,
+    notes: &Receiver<Vec<Entry>>,
+) {
+    #[cfg(target_os = "linux")]
+    // Of this thread alone, on Linux. One that may not be nice works all the same.
+    rustix::process::nice(NICE).ok();
+    let (machine, mut keeper) = (Machine::new(), Keeper::new(log, keeping));
+    let mut pause = LOOK_EVERY;
     loop {
-        match notes.recv_timeout(LOOK_EVERY) {
+        match notes.recv_timeout(pause) {
             Ok(entries) => note::keep(log, entries),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        // Whatever went wrong is tried again; the engine itself notices a log that is gone.
-        if let Ok(Some(newest)) = keep_once(log, keeping, last) {
-            last = newest;
-        }
+        // A log that is gone is noticed by whoever writes next.
+        let busy = log.tend().unwrap_or(false);
+        pause = if busy { LOOK_SOON } else { (pause * 2).min(LOOK_EVERY) };
+        keeper.look(machine.read().monotonic, written.load(Ordering::Relaxed));
     }
 }
 
-/// Takes a snapshot if enough has come since the last one; says where it stands.
-fn keep_once(
-    log: &dyn Log,
+/// What is known of the last snapshot and of the tries since.
+struct Keeper<'a> {
+    log: &'a dyn Log,
     keeping: Keeping,
-    last: Revision,
-) -> Result<Option<Revision>, snapshot::Error> {
-    let head = log.head()?;
-    if head.revision.0.saturating_sub(last.0) < keeping.records {
-        return Ok(None);
+    /// Where it stands, and how many bytes had been written by then.
+    last: (Revision, u64),
+    failures: u32,
+    /// Nothing is tried before.
+    pause_until: Duration,
+}
+
+impl<'a> Keeper<'a> {
+    fn new(log: &'a dyn Log, keeping: Keeping) -> Self {
+        let newest = log.snapshot().ok().flatten();
+        let last = newest.map_or(Revision::default(), |snapshot| snapshot.revision());
+        Self { log, keeping, last: (last, 0), failures: 0, pause_until: Duration::ZERO }
     }
-    let newest = snapshot::take(log)?.revision();
-    let before = head.time.as_millis().saturating_sub(keeping.history.as_millis());
-    log.compact(Time::from_millis(before))?;
-    Ok(Some(newest))
+
+    /// Takes a snapshot if it is time for one.
+    fn look(&mut self, now: Duration, written: u64) {
+        if now < self.pause_until {
+            return;
+        }
+        match self.keep_once(written) {
+            Ok(None) => {}
+            Ok(Some(newest)) => {
+                if std::mem::take(&mut self.failures) > 0 {
+                    tracing::info!(revision = %newest, "the log was folded into a snapshot again");
+                }
+                self.last = (newest, written);
+            }
+            Err(error) => {
+                let pause = pause_after(self.failures);
+                (self.failures, self.pause_until) = (self.failures.saturating_add(1), now + pause);
+                tracing::warn!(
+                    error = chain(&error),
+                    failures = self.failures,
+                    again_in_s = pause.as_secs(),
+                    "the log was not folded into a snapshot: it grows, and a start takes longer"
+                );
+            }
+        }
+    }
+
+    /// Takes a snapshot if enough has come since the last one; says where it stands.
+    fn keep_once(&self, written: u64) -> Result<Option<Revision>, snapshot::Error> {
+        let (log, keeping, (last, bytes)) = (self.log, self.keeping, self.last);
+        let head = log.head()?;
+        if head.revision.0.saturating_sub(last.0) < keeping.records
+            && written.saturating_sub(bytes) < keeping.bytes
+        {
+            return Ok(None);
+        }
+        let newest = snapshot::take(log)?.revision();
+        let before = head.time.as_millis().saturating_sub(keeping.history.as_millis());
+        log.compact(Time::from_millis(before))?;
+        Ok(Some(newest))
+    }
+}
+
+/// Twice as long after each failure that follows another.
+fn pause_after(failures: u32) -> Duration {
+    PAUSE_MIN.saturating_mul(2_u32.saturating_pow(failures)).min(PAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use sublet_core::event::{Event, Note};
+    use sublet_core::reservation::Actor;
+    use sublet_log::{
+        AppendError, Body, Head, Memory, ReadError, Record, Snapshot, StoreError, Writer,
+    };
+
+    use super::*;
+
+    /// A log that cannot keep a snapshot for a while.
+    #[derive(Default)]
+    struct Stubborn {
+        home: Memory,
+        tries: AtomicU32,
+        refuses: u32,
+    }
+
+    impl Log for Stubborn {
+        fn append(&self, record: &Record) -> Result<(), AppendError> {
+            self.home.append(record)
+        }
+        fn head(&self) -> Result<Head, ReadError> {
+            self.home.head()
+        }
+        fn read(&self, from: Revision, limit: usize) -> Result<Vec<Record>, ReadError> {
+            self.home.read(from, limit)
+        }
+        fn follow(
+            &self,
+            from: Revision,
+            n: usize,
+            wait: Duration,
+        ) -> Result<Vec<Record>, ReadError> {
+            self.home.follow(from, n, wait)
+        }
+        fn snapshot(&self) -> Result<Option<Snapshot>, ReadError> {
+            self.home.snapshot()
+        }
+        fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+            if self.tries.fetch_add(1, Ordering::SeqCst) < self.refuses {
+                return Err(StoreError::Unavailable("no room".into()));
+            }
+            self.home.put_snapshot(snapshot)
+        }
+        fn compact(&self, before: Time) -> Result<(), StoreError> {
+            self.home.compact(before)
+        }
+        fn note(&self, name: &str) -> Result<Option<Vec<u8>>, ReadError> {
+            self.home.note(name)
+        }
+        fn put_note(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+            self.home.put_note(name, bytes)
+        }
+    }
+
+    fn with_a_record(refuses: u32) -> Stubborn {
+        let log = Stubborn { refuses, ..Stubborn::default() };
+        let note = Note { by: Actor::Broker, why: String::new() };
+        let body = Body::of([Event::ClockConfirmed { note }]).unwrap();
+        let record = Record::seal(&Head::default(), Writer(1), Time::from_millis(1), body).unwrap();
+        log.append(&record).unwrap();
+        log
+    }
+
+    #[test]
+    fn a_snapshot_that_fails_is_tried_again_ever_less_often() {
+        let log = with_a_record(u32::MAX);
+        let mut keeper = Keeper::new(&log, Keeping { records: 1, ..Keeping::default() });
+        let tried = (0..3600).filter(|second| {
+            let before = log.tries.load(Ordering::SeqCst);
+            keeper.look(Duration::from_secs(*second), 0);
+            log.tries.load(Ordering::SeqCst) > before
+        });
+        let tried: Vec<_> = tried.collect();
+        assert_eq!(tried[..6], [0, 1, 3, 7, 15, 31]);
+        assert!(tried.windows(2).all(|pair| pair[1] - pair[0] <= PAUSE_MAX.as_secs()), "{tried:?}");
+        assert!(tried.len() < 24, "{tried:?}");
+    }
+
+    #[test]
+    fn after_a_failure_the_next_snapshot_counts_from_where_it_stands() {
+        let log = with_a_record(2);
+        let mut keeper = Keeper::new(&log, Keeping { records: 1, ..Keeping::default() });
+        for second in 0..10 {
+            keeper.look(Duration::from_secs(second), 0);
+        }
+        assert_eq!((log.tries.load(Ordering::SeqCst), keeper.failures), (3, 0));
+        assert_eq!(log.snapshot().unwrap().unwrap().revision(), Revision(1));
+    }
+
+    #[test]
+    fn few_large_records_are_folded_too() {
+        let log = with_a_record(0);
+        let mut keeper = Keeper::new(&log, Keeping { bytes: 1000, ..Keeping::default() });
+        keeper.look(Duration::ZERO, 999);
+        assert_eq!(log.snapshot().unwrap(), None);
+        keeper.look(Duration::ZERO, 1000);
+        keeper.look(Duration::ZERO, 1999);
+        assert_eq!(log.tries.load(Ordering::SeqCst), 1);
+    }
 }

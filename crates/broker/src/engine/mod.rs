@@ -13,6 +13,8 @@
 
 mod work;
 mod flight;
+mod backlog;
+mod retry;
 mod step;
 mod commit;
 mod handle;
@@ -29,5 +31,5 @@ pub use handle::{Handle, Revoked, Ticket};
 pub use keep::Keeping;
 pub use run::{Error, Options, Running, start};
 pub use step::{Contradiction, Engine};
-pub use watch::News;
+pub use watch::{News, Watcher, Watchers};
 pub use work::{Answer, Deliver, Failure, Look, Settled, Submitted, Work};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
@@ -20,9 +21,9 @@ use tokio::sync::watch;
 use super::handle::{Message, Teller};
 use super::run::Error;
 use super::watch::Watchers;
-use super::write::soon;
+use super::write::{Desk, Done, soon};
 use super::{Answer, Batch, Commit, Engine, Failure, Revoked, Submitted, Work};
-use crate::clock::{Clock, Machine};
+use crate::clock::{Clock, Machine, Reading};
 
 /// How often the market is noted: at least so long after the last time, longer where more has to
 /// be noted, and in the end at most so long.
@@ -36,9 +37,11 @@ const DRAIN_MAX: usize = 4096;
 
 /// Where the planning thread hands over to.
 pub(super) struct Outlets {
-    pub(super) batches: SyncSender<Batch>,
+    pub(super) desk: Desk,
     pub(super) keeper: SyncSender<Vec<Entry>>,
     pub(super) show_revoked: watch::Sender<Revoked>,
+    /// How many bytes were handed to the disk.
+    pub(super) written: Arc<AtomicU64>,
 }
 
 pub(super) struct Planner {
@@ -58,8 +61,6 @@ pub(super) struct Planner {
     confirming: bool,
     /// Nothing expires for so long after a start, and after the clock was confirmed.
     grace: Span,
-    /// What others wrote while one was on its way: it will come back as overtaken.
-    followed: Vec<Record>,
     /// Answers that are durable and about to be told. The disk gets its next batch first: who hears
     /// an answer asks again, and planning that before would leave the disk idle.
     due: Vec<(Teller, Answer)>,
@@ -67,7 +68,7 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    pub(super) fn new(loaded: Loaded, policy: Arc<Policy>, shared: bool, outlets: Outlets) -> Self {
+    pub(super) fn new(loaded: Loaded, policy: Arc<Policy>, outlets: Outlets) -> Self {
         let machine = Machine::new();
         // Where nothing can expire, a clock that is far ahead can do no harm.
         let anything_due = loaded.ledger.next_deadline().is_some();
@@ -83,7 +84,7 @@ impl Planner {
         }
         let grace = policy.recovery_grace;
         let mut planner = Self {
-            engine: Engine::new(Books::new(loaded.ledger), policy).shared(shared),
+            engine: Engine::new(Books::new(loaded.ledger), policy).shared(outlets.desk.is_shared()),
             clock,
             machine,
             grace_over: Time::default(),
@@ -95,7 +96,6 @@ impl Planner {
             writing: false,
             confirming: false,
             grace,
-            followed: vec![],
             due: vec![],
             stopping: false,
         };
@@ -132,7 +132,8 @@ impl Planner {
             if !self.engine.is_behind() {
                 // While the disk writes, somebody who was just told is about to ask again.
                 let soon = if self.writing { soon(messages) } else { None };
-                let next = soon.map_or_else(|| messages.recv_timeout(SWEEP_EVERY), Ok);
+                let patience = self.outlets.desk.patience(SWEEP_EVERY);
+                let next = soon.map_or_else(|| messages.recv_timeout(patience), Ok);
                 match next {
                     Ok(message) => self.take(message, &mut work)?,
                     Err(RecvTimeoutError::Timeout) => {}
@@ -146,6 +147,7 @@ impl Planner {
             self.sweep_if_due()?;
             self.note_if_due();
             self.write_if_idle()?;
+            self.outlets.desk.follow_if_due(&self.machine)?;
             self.tell_watchers();
             tell(self.due.drain(..));
             if self.stopping && self.engine.is_done() {
@@ -174,25 +176,24 @@ impl Planner {
             Message::Policy(policy) => self.engine.set_policy(policy),
             Message::Stop => self.stopping = true,
             Message::WriterGone => return Err(Error::Panicked),
-            Message::Followed(records) if self.writing => self.followed.extend(records),
-            Message::Followed(records) => self.overtaken(&records)?,
-            Message::Written(commit) => {
-                self.writing = false;
-                self.written(commit)?;
+            Message::Done(committer, done) => {
+                self.outlets.desk.take_back(committer, &self.machine);
+                match done {
+                    Done::Written(commit) => self.written(commit)?,
+                    Done::Followed(records) if records.is_empty() => {}
+                    Done::Followed(records) => self.overtaken(&records)?,
+                }
             }
         }
         Ok(())
     }
 
     fn written(&mut self, commit: Commit) -> Result<(), Error> {
+        self.writing = false;
         match commit {
             Commit::Done { then } => {
                 if std::mem::take(&mut self.confirming) {
-                    if self.clock.is_suspended() {
-                        tracing::info!("the wall clock was confirmed: what is due expires again");
-                    }
-                    self.clock.confirm(self.machine.read());
-                    self.grace_over = self.grace_from_now();
+                    self.set_clock(Clock::confirm);
                 }
                 self.due.extend(self.engine.committed());
                 if !then.is_empty() {
@@ -200,11 +201,7 @@ impl Planner {
                 }
                 Ok(())
             }
-            Commit::Overtaken(records) => {
-                let mut all = std::mem::take(&mut self.followed);
-                all.extend(records);
-                self.overtaken(&all)
-            }
+            Commit::Overtaken(records) => self.overtaken(&records),
             Commit::Unknown(cause) => Err(Error::Silent(cause)),
             Commit::Dead(dead) => Err(dead.into()),
         }
@@ -213,9 +210,19 @@ impl Planner {
     fn overtaken(&mut self, records: &[Record]) -> Result<(), Error> {
         self.engine.overtaken(records)?;
         if let Some(last) = records.last() {
-            self.clock.saw(last.time(), self.machine.read());
+            self.set_clock(|clock, reading| clock.saw(last.time(), reading));
         }
         Ok(())
+    }
+
+    /// Once the wall clock is believed again, holders have time to renew before anything expires.
+    fn set_clock(&mut self, set: impl FnOnce(&mut Clock, Reading)) {
+        let suspended = self.clock.is_suspended();
+        set(&mut self.clock, self.machine.read());
+        if suspended && !self.clock.is_suspended() {
+            tracing::info!("the wall clock was confirmed: what is due expires again");
+            self.grace_over = self.grace_from_now();
+        }
     }
 
     fn sweep_if_due(&mut self) -> Result<(), Error> {
@@ -269,13 +276,22 @@ impl Planner {
     }
 
     fn write_if_idle(&mut self) -> Result<(), Error> {
+        if !self.outlets.desk.is_free() {
+            return Ok(());
+        }
         let (batch, answers) = self.engine.close();
         self.due.extend(answers);
         let Some(batch) = batch else { return Ok(()) };
         self.writing = true;
         self.confirming = confirms_clock(&batch);
-        // The writing thread only goes before us when it panics.
-        self.outlets.batches.send(batch).map_err(|_| Error::Panicked)
+        let bytes = u64::try_from(batch.body.size()).unwrap_or(u64::MAX);
+        self.outlets.written.fetch_add(bytes, Ordering::Relaxed);
+        if self.outlets.desk.is_quick(&batch) {
+            // Nobody who has an answer waits for the disk with us.
+            tell(self.due.drain(..));
+        }
+        let commit = self.outlets.desk.write(batch, &self.machine)?;
+        commit.map_or(Ok(()), |commit| self.written(commit))
     }
 }
 

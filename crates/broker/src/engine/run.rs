@@ -1,12 +1,13 @@
 //! The engine on threads: one plans, one writes, and a handle for everybody else.
 //!
-//! The planning thread never waits for the disk: it plans the next batch while the writing thread
-//! has one. The queue is bounded; a full one is an answer (`Overloaded`), not a wait. A caller that
+//! The planning thread plans the next batch while the writing thread has one; only a single event
+//! on a quick log is written without a change of threads. The queue is bounded; a full one is an answer (`Overloaded`), not a wait. A caller that
 //! gives up loses nothing: its command is done all the same, and its key finds the answer. When
 //! either thread ends for a reason that was not asked for, the other ends too, everybody who waits
 //! is told, and [`Running::join`] says why, so that the process can stop with it.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use super::keep::{Keeping, keep};
 use super::note;
 use super::planner::{Outlets, Planner};
 use super::step::Contradiction;
-use super::write::{RETRIES_MAX, write};
+use super::write::{Desk, RETRIES_MAX, write};
 use super::{Committer, Handle, Revoked};
 
 /// Room in the queue for what is not work: policies, what became of batches, the end.
@@ -125,18 +126,18 @@ pub fn start(
     let committer = Committer::new(options.writer, loaded.head);
     let (inbox, messages) = sync_channel(options.queue_max.saturating_add(CONTROL_MAX));
     // One batch is on its way at a time, so neither side ever waits to hand over.
-    let (batches, to_write) = sync_channel(1);
+    let (jobs, to_do) = sync_channel(1);
+    let desk = Desk::new(Arc::clone(&log), committer, jobs, options.follow_every);
     let (keeper, notes) = sync_channel(1);
     let (show_revoked, revoked) = watch::channel(Revoked::default());
-    let outlets = Outlets { batches, keeper, show_revoked };
-    let mut planner = Planner::new(loaded, policy, options.follow_every.is_some(), outlets);
+    let written = Arc::new(AtomicU64::new(0));
+    let outlets = Outlets { desk, keeper, show_revoked, written: Arc::clone(&written) };
+    let mut planner = Planner::new(loaded, policy, outlets);
     planner.remember(note::load(log.as_ref()));
-    let (back, follow_every, shared) = (inbox.clone(), options.follow_every, Arc::clone(&log));
-    let writing = spawn("sublet-write", move || {
-        write(shared.as_ref(), committer, follow_every, &to_write, &back);
-    })?;
+    let (back, shared) = (inbox.clone(), Arc::clone(&log));
+    let writing = spawn("sublet-write", move || write(shared.as_ref(), &to_do, &back))?;
     let keeping = options.keeping;
-    let keeping = spawn("sublet-keep", move || keep(log.as_ref(), keeping, &notes))?;
+    let keeping = spawn("sublet-keep", move || keep(log.as_ref(), keeping, &written, &notes))?;
     let planning = spawn("sublet-plan", move || planner.run(&messages))?;
     let threads = Threads { planning, writing, keeping };
     Ok(Running { handle: Handle::new(inbox, revoked, options.queue_max), threads: Some(threads) })

@@ -1,7 +1,5 @@
 //! The engine as a plain value: commands in, a batch and answers out; no thread, no clock, no disk.
 
-use std::cmp::Reverse;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sublet_core::books::Books;
@@ -9,15 +7,17 @@ use sublet_core::bugs::{Bug, planted};
 use sublet_core::event::Event;
 use sublet_core::id::ReservationId;
 use sublet_core::invariants;
-use sublet_core::ledger::{self, Place, Stamp};
+use sublet_core::ledger::{self, Stamp};
 use sublet_core::market::Entry;
-use sublet_core::plan::{self, Command, Reply};
+use sublet_core::plan::{self, Command, Plan, Reply};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::Reservation;
 use sublet_core::time::Time;
 use sublet_log::Record;
 
+use super::backlog::Backlog;
 use super::flight::{Batch, Changes, Flight, Outcome, Planned, changes_standing, tell};
+use super::retry::Retry;
 use super::work::{Answer, Failure, Settled, Submitted, Work};
 
 /// A batch is closed when it has this many bytes: one more plan of the largest kind still fits the
@@ -42,24 +42,14 @@ pub enum Contradiction {
     Encode(#[from] sublet_log::record::Error),
 }
 
-/// Which waiting requests may fit by now and have not been tried.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Untried {
-    None,
-    After(Place),
-    All,
-}
-
 /// The single owner of the books.
 pub struct Engine<T> {
     books: Books,
     policy: Arc<Policy>,
-    backlog: VecDeque<Submitted<T>>,
-    /// The backlog is in the order in which it is to be planned.
-    sorted: bool,
+    backlog: Backlog<T>,
     open: Option<Flight<T>>,
     writing: Option<Flight<T>>,
-    untried: Untried,
+    retry: Retry,
     /// Somebody wants to know what changes.
     watched: bool,
     /// What became durable and has not been handed out.
@@ -72,10 +62,9 @@ pub struct Engine<T> {
 impl<T> Engine<T> {
     /// An engine on what the log said, and what is remembered of the market.
     pub fn new(books: Books, policy: Arc<Policy>) -> Self {
-        let (backlog, open, writing) = (VecDeque::new(), None, None);
-        let (sorted, untried, shared, watched) = (true, Untried::All, false, false);
-        let changes = Changes::default();
-        Self { books, policy, backlog, sorted, open, writing, untried, watched, changes, shared }
+        let (backlog, retry, changes) = (Backlog::new(), Retry::all(), Changes::default());
+        let (open, writing, shared, watched) = (None, None, false, false);
+        Self { books, policy, backlog, open, writing, retry, watched, changes, shared }
     }
 
     /// The same, on a log that other brokers write too: a batch may be handed out empty, and
@@ -94,8 +83,8 @@ impl<T> Engine<T> {
     /// Replaces the policy; what waits is tried under the new one.
     pub fn set_policy(&mut self, policy: Arc<Policy>) {
         self.policy = policy;
-        self.sorted = false;
-        self.untried = Untried::All;
+        self.backlog.arrange(&self.policy);
+        self.retry.begin_again();
     }
 
     /// Takes what an earlier process had noted of the market.
@@ -118,9 +107,10 @@ impl<T> Engine<T> {
         self.backlog.is_empty() && self.open.is_none() && self.writing.is_none()
     }
 
-    /// Is there work that was taken in, not planned yet, and has room in the open batch?
+    /// Is there something to plan that has room in the open batch: work that was taken in, or a
+    /// waiting request that may fit by now?
     pub fn is_behind(&self) -> bool {
-        !self.backlog.is_empty() && !self.open_is_full()
+        !(self.backlog.is_empty() && self.retry.is_over() || self.open_is_full())
     }
 
     /// Takes new work, and plans a piece of what there is; [`Engine::is_behind`] asks for another.
@@ -129,23 +119,20 @@ impl<T> Engine<T> {
         work: impl IntoIterator<Item = Submitted<T>>,
         now: Time,
     ) -> Result<(), Contradiction> {
-        let before = self.backlog.len();
-        self.backlog.extend(work);
-        self.sorted &= self.backlog.len() == before;
-        self.sort_backlog();
+        for submitted in work {
+            self.backlog.push(&self.policy, submitted);
+        }
+        let mut plans = self.retry.plans();
         for _ in 0..PIECE {
-            if self.open_is_full() {
-                break;
+            let floor = self.backlog.next_priority();
+            if self.open_is_full() || floor.is_some() && !self.fill(floor, &mut plans, now)? {
+                return Ok(());
             }
-            let Some(submitted) = self.backlog.pop_front() else { break };
-            if let Some(priority) = self.priority(&submitted.work) {
-                self.fill(Some(priority), now)?;
-            }
+            let Some(submitted) = self.backlog.pop() else { break };
             let outcome = self.plan(&submitted.work, now)?;
             self.open(now).planned.push(Planned { submitted, outcome });
         }
-        // What was taken in already may say more about who has room.
-        if self.backlog.is_empty() { self.fill(None, now) } else { Ok(()) }
+        self.serve_waiting(plans, now)
     }
 
     /// Does what operators asked for and, with `expire`, what time has made due.
@@ -159,45 +146,47 @@ impl<T> Engine<T> {
                 break;
             }
         }
-        self.fill(None, now)
+        self.serve_waiting(self.retry.plans(), now)
     }
 
-    /// Requests wait behind everything that gives capacity back or keeps it alive; among
-    /// themselves they go by priority, then by arrival.
-    fn sort_backlog(&mut self) {
-        if std::mem::replace(&mut self.sorted, true) {
-            return;
+    /// Grants what waits and fits, once nothing is left of what was taken in: that may say more
+    /// about who has room, and ask with a higher priority.
+    fn serve_waiting(&mut self, mut plans: u32, now: Time) -> Result<(), Contradiction> {
+        if self.backlog.is_empty() {
+            self.fill(None, &mut plans, now)?;
         }
-        let policy = Arc::clone(&self.policy);
-        let rank =
-            |submitted: &Submitted<T>| effective_priority(&policy, &submitted.work).map(Reverse);
-        self.backlog.make_contiguous().sort_by_cached_key(rank);
-    }
-
-    fn priority(&self, work: &Work) -> Option<i32> {
-        effective_priority(&self.policy, work)
+        Ok(())
     }
 
     /// Grants what waits and fits, down to a priority: before a new request of that priority is
-    /// planned, because who waits came first.
-    fn fill(&mut self, floor: Option<i32>, now: Time) -> Result<(), Contradiction> {
-        while self.untried != Untried::None && !self.open_is_full() {
-            let after = match self.untried {
-                Untried::After(place) => Some(place),
-                Untried::None | Untried::All => None,
+    /// planned, because who waits came first. Is everybody down to there tried?
+    fn fill(
+        &mut self,
+        floor: Option<i32>,
+        plans: &mut u32,
+        now: Time,
+    ) -> Result<bool, Contradiction> {
+        while !self.retry.is_over() {
+            if self.open_is_full() {
+                return Ok(false);
+            }
+            let Some(left) = plans.checked_sub(1) else {
+                self.retry.cut();
+                return Ok(false);
             };
-            let command = Command::Fill { after, floor };
+            *plans = left;
+            let command = Command::Fill { after: self.retry.reached(), floor };
             let plan = plan::plan(&self.books, &command, &self.policy, self.stamp(now));
-            let Ok(plan) = plan else { break };
-            let Reply::Filled(place) = plan.reply else {
-                let tried = floor.map(|floor| (Reverse(floor), u64::MAX, ReservationId::LAST));
-                self.untried = tried.max(after).filter(|_| floor.is_some()).into();
+            let Ok(Plan { events, reply: Reply::Filled(place) | Reply::NotYetFilled(place) }) =
+                plan
+            else {
+                self.retry.finish(floor);
                 break;
             };
-            self.untried = Untried::After(place);
-            self.accept(plan.events, now)?;
+            self.retry.go_on_after(place);
+            self.accept(events, now)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn plan(&mut self, work: &Work, now: Time) -> Result<Outcome, Contradiction> {
@@ -208,7 +197,7 @@ impl<T> Engine<T> {
         if let Command::Advertise(advertisement) = command {
             let silence = self.policy.silence;
             if self.books.hear(advertisement.as_ref().clone(), now, &silence) {
-                self.untried = Untried::All;
+                self.retry.begin_again();
             }
         }
         let answer = match plan::plan(&self.books, command, &self.policy, self.stamp(now)) {
@@ -239,7 +228,7 @@ impl<T> Engine<T> {
                 return Err(Contradiction::Unjustified(violation));
             }
             if frees(&event) {
-                self.untried = Untried::All;
+                self.retry.begin_again();
             }
             let reversal = self.books.apply(stamp, &event)?;
             let touched = event.reservation().filter(|_| self.watched);
@@ -318,7 +307,7 @@ impl<T> Engine<T> {
                 }
             }
             for planned in flight.planned.into_iter().rev() {
-                self.backlog.push_front(planned.submitted);
+                self.backlog.push_front(&self.policy, planned.submitted);
             }
         }
         let mut touched = Vec::new();
@@ -334,8 +323,7 @@ impl<T> Engine<T> {
         self.changes.at = self.books.ledger().stamp();
         let changed = self.share(touched);
         self.changes.reservations.extend(changed);
-        self.sorted = false;
-        self.untried = Untried::All;
+        self.retry.begin_again();
         Ok(())
     }
 
@@ -350,24 +338,8 @@ impl<T> Engine<T> {
             answers.extend(planned.into_iter().map(tell));
         }
         let tell = |submitted: Submitted<T>| (submitted.ticket, Err(Failure::Unavailable));
-        answers.extend(self.backlog.drain(..).map(tell));
+        answers.extend(self.backlog.drain().map(tell));
         answers
-    }
-}
-
-impl From<Option<Place>> for Untried {
-    fn from(after: Option<Place>) -> Self {
-        after.map_or(Self::None, Self::After)
-    }
-}
-
-/// The priority of a request for capacity; everything else goes before it.
-fn effective_priority(policy: &Policy, work: &Work) -> Option<i32> {
-    match work {
-        Work::Command(Command::Reserve { requester, ask, .. }) => {
-            Some(ask.priority.min(policy.allowance(requester).priority_max))
-        }
-        _ => None,
     }
 }
 

@@ -31,13 +31,14 @@ pub struct News {
 }
 
 /// What is to be added.
-pub(super) struct Watcher {
+pub struct Watcher {
     cluster: ClusterId,
     sender: Sender<News>,
 }
 
 impl Watcher {
-    pub(super) fn new(cluster: ClusterId) -> (Self, Receiver<News>) {
+    /// One who watches a cluster, and where the news come.
+    pub fn new(cluster: ClusterId) -> (Self, Receiver<News>) {
         let (sender, news) = channel(NEWS_MAX);
         (Self { cluster, sender }, news)
     }
@@ -45,15 +46,16 @@ impl Watcher {
 
 /// All watchers.
 #[derive(Default)]
-pub(super) struct Watchers(HashMap<ClusterId, Vec<Sender<News>>>);
+pub struct Watchers(HashMap<ClusterId, Vec<Sender<News>>>);
 
 impl Watchers {
-    pub(super) fn is_empty(&self) -> bool {
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Adds one; where there are too many of a cluster, the oldest has to go.
-    pub(super) fn add(&mut self, Watcher { cluster, sender }: Watcher) {
+    pub fn add(&mut self, Watcher { cluster, sender }: Watcher) {
         let all = self.0.entry(cluster).or_default();
         all.retain(|sender| !sender.is_closed());
         if all.len() >= WATCHERS_MAX {
@@ -63,7 +65,7 @@ impl Watchers {
     }
 
     /// Tells everybody whom these reservations concern.
-    pub(super) fn tell(&mut self, revision: Revision, time: Time, changed: &[Arc<Reservation>]) {
+    pub fn tell(&mut self, revision: Revision, time: Time, changed: &[Arc<Reservation>]) {
         let mut news: HashMap<&ClusterId, Vec<Instruction>> = HashMap::new();
         for reservation in changed {
             for cluster in reservation.sides().filter(|cluster| self.0.contains_key(*cluster)) {

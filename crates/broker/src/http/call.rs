@@ -7,15 +7,15 @@ use hyper::HeaderMap;
 use sublet_core::books::Books;
 use sublet_core::decision::explain::Explanation;
 use sublet_core::id::{ClusterId, Key};
-use sublet_core::plan::{Command, Refusal};
+use sublet_core::plan::Command;
 use sublet_core::policy::{Policy, Visibility};
 use sublet_core::reservation::Actor;
 use sublet_core::time::Time;
 use sublet_wire::decode::{Fill, decode};
-use sublet_wire::{Code, Problem, problem_of};
+use sublet_wire::{Code, Problem, problem_seen_by};
 
 use super::app::App;
-use crate::authorize::Row;
+use crate::authorize::{Relation, Row};
 use crate::connection::Peer;
 use crate::engine::{Failure, Settled, Ticket};
 use crate::identity::{Caller, Identity};
@@ -44,7 +44,7 @@ impl Call {
     pub(crate) fn cluster(&self) -> Result<&ClusterId, Problem> {
         match self.caller() {
             Caller::Cluster(cluster) => Ok(cluster),
-            Caller::Operator(_) => Err(forbidden()),
+            caller @ Caller::Operator(_) => Err(forbidden(caller)),
         }
     }
 
@@ -52,7 +52,7 @@ impl Call {
     pub(crate) fn operator(&self) -> Result<&str, Problem> {
         match self.caller() {
             Caller::Operator(name) => Ok(name),
-            Caller::Cluster(_) => Err(forbidden()),
+            caller @ Caller::Cluster(_) => Err(forbidden(caller)),
         }
     }
 
@@ -98,11 +98,11 @@ impl Call {
     /// How many of a list, within the wire's bounds.
     pub(crate) fn limit(&self) -> Result<usize, Problem> {
         use sublet_wire::limits::{PAGE_DEFAULT, PAGE_MAX};
-        let limit = self.parameter_as::<u32>("limit")?.unwrap_or(PAGE_DEFAULT);
-        if !(1..=PAGE_MAX).contains(&limit) {
-            return Err(parameter("limit", &format!("write a number from 1 to {PAGE_MAX}")));
-        }
-        Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+        let limit = self.parameter("limit").map_or(Ok(PAGE_DEFAULT), str::parse).ok();
+        let limit = limit.filter(|limit| (1..=PAGE_MAX).contains(limit));
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        let wrong = || parameter("limit", &format!("write a number from 1 to {PAGE_MAX}"));
+        limit.ok_or_else(wrong)
     }
 
     /// The key that makes a repeat harmless, if the client sent one.
@@ -169,26 +169,17 @@ impl Call {
 
     /// An explanation as the caller may see it.
     pub(crate) fn seen(&self, why: &Explanation) -> sublet_wire::v1::Explanation {
-        (&why.seen_by(self.visibility())).into()
+        sublet_wire::v1::Explanation::seen_by(why, self.visibility())
     }
 
     /// What the caller is told of a failure.
     pub(crate) fn problem(&self, failure: Failure) -> Problem {
         let said = failure.to_string();
         match failure {
-            Failure::Refused(refusal) => problem_of(&self.redacted(refusal)),
+            Failure::Refused(refusal) => problem_seen_by(&refusal, self.visibility()),
             Failure::Overloaded => Problem::new(Code::Overloaded, said).retry_after(1),
             Failure::Unavailable => Problem::new(Code::Unavailable, said).retry_after(5),
             Failure::Unknown => Problem::new(Code::OutcomeUnknown, said).retry_after(1),
-        }
-    }
-
-    fn redacted(&self, refusal: Refusal) -> Refusal {
-        let seen = |why: Box<Explanation>| Box::new(why.seen_by(self.visibility()));
-        match refusal {
-            Refusal::NobodyFits(why) => Refusal::NobodyFits(seen(why)),
-            Refusal::OnlySuspects(why) => Refusal::OnlySuspects(seen(why)),
-            other => other,
         }
     }
 }
@@ -199,11 +190,33 @@ pub(crate) fn new_key() -> Result<Key, Problem> {
 }
 
 /// The role does not allow it.
-pub(crate) fn forbidden() -> Problem {
+pub(crate) fn forbidden(caller: &Caller) -> Problem {
+    let said = match caller {
+        Caller::Operator(_) => {
+            "operators have no cluster, and this is done as one: use a cluster's certificate"
+        }
+        Caller::Cluster(_) => "this is for operators: use an operator's certificate",
+    };
+    Problem::new(Code::Forbidden, said)
+}
+
+/// One cluster asks about another.
+pub(crate) fn only_oneself() -> Problem {
     Problem::new(
         Code::Forbidden,
-        "the role of this certificate does not allow this: ask an operator",
+        "a cluster may ask about itself alone: leave the name out, or use an operator's certificate",
     )
+}
+
+/// It is there and the caller has a part in it, but this is for the other side to do.
+pub(crate) fn for_the_other_side(relation: Relation) -> Problem {
+    let said = match relation {
+        Relation::Provider => {
+            "this is for the requester of the reservation to do, and this cluster is its provider"
+        }
+        _ => "this is for the provider of the reservation to do, and this cluster is its requester",
+    };
+    Problem::new(Code::Forbidden, said)
 }
 
 /// A part of the path or of the query is wrong.

@@ -20,7 +20,7 @@ use sublet_wire::{Body as WireBody, Code, Problem, ROUTES, Route, Shape, limits,
 use super::app::App;
 use super::call::{Call, forbidden};
 use super::{advertisements, clusters, head, instructions, lists, operator, reply, reservations};
-use crate::admission::Turn;
+use crate::admission::{Lane, Turn};
 use crate::authorize::{Endpoint, Relation, Row, Verdict, route_of, row_of};
 use crate::connection::Peer;
 use crate::identity::{Caller, Identity};
@@ -180,10 +180,13 @@ async fn handle(
     let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
     let peer = peer.ok_or_else(no_certificate)?;
     let identity = identify(app, &peer)?;
-    let (route, row) = find(path, route)?;
+    let found = find(path, route);
+    // Also who is about to be denied needs a turn: denials cost as much as answers.
+    let lane = found.as_ref().map_or(Lane::Ordinary, |(_, row)| row.lane);
+    let turn = turn(app, &peer, lane)?;
+    let (route, row) = found?;
     let path = parts?;
     permit(row, &identity.caller, &path)?;
-    let turn = turn(app, &peer, row)?;
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
     let query = query.map_err(|error| Problem::new(Code::InvalidParameter, error.to_string()))?.0;
     let (head, body) = request.into_parts();
@@ -193,9 +196,8 @@ async fn handle(
     };
     let app = Arc::clone(app);
     let call = Call { app, peer, identity, row, id, path, query, headers: head.headers, body };
-    let response = respond(&call).await;
-    drop(turn);
-    response
+    let response = respond(&call).await?;
+    Ok(reply::held(response, turn))
 }
 
 fn no_certificate() -> Problem {
@@ -236,7 +238,7 @@ fn find(
 /// Role and cluster; whose a reservation is, is for the core to say.
 fn permit(row: &Row, caller: &Caller, path: &[(String, String)]) -> Result<(), Problem> {
     if !row.is_open_to(caller) {
-        return Err(forbidden());
+        return Err(forbidden(caller));
     }
     let named = path.iter().find(|(name, _)| name == "clusterID").map(|(_, value)| value.as_str());
     let (Some(named), Caller::Cluster(cluster)) = (named, caller) else { return Ok(()) };
@@ -244,7 +246,7 @@ fn permit(row: &Row, caller: &Caller, path: &[(String, String)]) -> Result<(), P
     let relation = if own { Relation::Requester } else { Relation::Other };
     match row.verdict(caller, relation) {
         Verdict::Allow => Ok(()),
-        Verdict::Forbid => Err(forbidden()),
+        Verdict::Forbid => Err(forbidden(caller)),
         Verdict::Hide if row.endpoint == Endpoint::GetAdvertisement => {
             Err(advertisements::not_found())
         }
@@ -252,9 +254,9 @@ fn permit(row: &Row, caller: &Caller, path: &[(String, String)]) -> Result<(), P
     }
 }
 
-fn turn(app: &App, peer: &Peer, row: &Row) -> Result<Turn, Problem> {
+fn turn(app: &App, peer: &Peer, lane: Lane) -> Result<Turn, Problem> {
     let share = peer.share.as_ref().ok_or_else(no_certificate)?;
-    let turn = app.admission.turn(share, row.lane, app.machine.read().monotonic);
+    let turn = app.admission.turn(share, lane, app.machine.read().monotonic);
     turn.map_err(|busy| {
         Problem::new(Code::RateLimited, busy.to_string()).retry_after(busy.retry_after)
     })
@@ -320,7 +322,7 @@ fn health() -> Response {
 /// compares.
 fn openapi() -> Response {
     const TEXT: &[u8] = include_bytes!("../../../../docs/openapi.json");
-    reply::body(StatusCode::OK, Shape::Json.content_type(), TEXT.to_vec())
+    reply::body(StatusCode::OK, Shape::Json.content_type(), Bytes::from_static(TEXT))
 }
 
 async fn respond(call: &Call) -> Result<Response, Problem> {

@@ -14,9 +14,9 @@ use sublet_core::reservation::{Phase, Reservation};
 use sublet_core::time::Time;
 use sublet_wire::{Code, Problem, v1};
 
-use super::call::{Call, forbidden, parameter};
+use super::call::{Call, for_the_other_side, only_oneself, parameter};
 use super::reply;
-use super::reservations::{id, not_found, view};
+use super::reservations::{id, not_found, relation, view};
 use crate::authorize::{Relation, Verdict};
 use crate::identity::Caller;
 
@@ -36,20 +36,11 @@ async fn find(call: &Call) -> Result<Arc<Reservation>, Problem> {
     let id = id(call)?;
     let found = call.look(move |books, _| books.ledger().share_reservation(id)).await?;
     let found = found.ok_or_else(not_found)?;
-    match call.row.verdict(call.caller(), relation(call.caller(), &found)) {
+    let relation = relation(call.caller(), &found);
+    match call.row.verdict(call.caller(), relation) {
         Verdict::Allow => Ok(found),
         Verdict::Hide => Err(not_found()),
-        Verdict::Forbid => Err(forbidden()),
-    }
-}
-
-fn relation(caller: &Caller, reservation: &Reservation) -> Relation {
-    match caller {
-        Caller::Cluster(cluster) if reservation.requester == *cluster => Relation::Requester,
-        Caller::Cluster(cluster) if reservation.sides().any(|side| side == cluster) => {
-            Relation::Provider
-        }
-        _ => Relation::Other,
+        Verdict::Forbid => Err(for_the_other_side(relation)),
     }
 }
 
@@ -99,7 +90,7 @@ impl Wanted {
             Caller::Cluster(own) if named.as_ref().is_none_or(|named| named == own) => {
                 Some(own.clone())
             }
-            Caller::Cluster(_) => return Err(forbidden()),
+            Caller::Cluster(_) => return Err(only_oneself()),
         };
         let role = match call.parameter("role") {
             None => None,
@@ -109,7 +100,9 @@ impl Wanted {
         };
         let phase = call.parameter("phase").map(|text| {
             let found = Phase::ALL.into_iter().find(|phase| phase.to_string() == text);
-            found.ok_or_else(|| parameter("phase", &format!("write one of {:?}", v1::PHASES)))
+            found.ok_or_else(|| {
+                parameter("phase", &format!("write one of {}", v1::PHASES.join(", ")))
+            })
         });
         let (after, limit) = (call.parameter_as("after")?, call.limit()?);
         Ok(Self { cluster, role, phase: phase.transpose()?, after, limit })

@@ -1,7 +1,12 @@
 //! Answers as the Go system writes them: JSON with a newline, and errors in the route's shape.
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
 use axum::body::Body;
 use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
 use hyper::header::{
     ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
     X_CONTENT_TYPE_OPTIONS,
@@ -10,12 +15,18 @@ use hyper::{HeaderMap, StatusCode};
 use serde::Serialize;
 use sublet_wire::{Problem, Shape, encode};
 
+use crate::admission::Turn;
+
 const CODE: HeaderName = HeaderName::from_static(Shape::CODE_HEADER);
 const JSON: &str = "application/json";
 
 /// An answer with a body of this type.
-pub(crate) fn body(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(body));
+pub(crate) fn body(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Body>,
+) -> Response {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
@@ -67,4 +78,57 @@ pub(crate) fn without_body(response: Response) -> Response {
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     Response::from_parts(parts, Body::empty())
+}
+
+/// How much of an answer HTTP/2 is given at a time: what it is given, it keeps until it is taken.
+const PIECE_BYTES: usize = 8 * 1024;
+
+/// The same answer, with its turn kept until it is delivered: who asks again and again and takes no
+/// answer is not let in any more. A stream, whose length nobody knows, has a seat of another kind.
+pub(crate) fn held(response: Response, turn: Turn) -> Response {
+    let length = hyper::body::Body::size_hint(response.body()).exact();
+    if length.is_none_or(|length| length == 0) {
+        return response;
+    }
+    response.map(|body| Body::new(Held { body, rest: Bytes::new(), _turn: turn }))
+}
+
+struct Held {
+    body: Body,
+    /// What the body gave and was not passed on yet.
+    rest: Bytes,
+    _turn: Turn,
+}
+
+impl hyper::body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        let length = self.rest.len().min(PIECE_BYTES);
+        let piece = self.rest.split_to(length);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = u64::try_from(self.rest.len()).unwrap_or(u64::MAX);
+        let body = self.body.size_hint().exact().map(|length| length.saturating_add(rest));
+        body.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
 }

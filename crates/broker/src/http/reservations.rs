@@ -10,8 +10,9 @@ use sublet_core::plan::{Command, Reply, Which};
 use sublet_core::reservation::{Phase, Reservation};
 use sublet_wire::{Code, Problem, v1};
 
-use super::call::{Call, new_key, parameter};
+use super::call::{Call, for_the_other_side, new_key, parameter};
 use super::reply;
+use crate::authorize::{Relation, Verdict};
 use crate::engine::Settled;
 use crate::identity::Caller;
 use crate::metrics::{Because, Word};
@@ -148,6 +149,17 @@ pub(super) fn not_found() -> Problem {
     sublet_wire::problem_of(&sublet_core::plan::Refusal::NotFound)
 }
 
+/// What the caller is to a reservation.
+pub(super) fn relation(caller: &Caller, reservation: &Reservation) -> Relation {
+    match caller {
+        Caller::Cluster(cluster) if reservation.requester == *cluster => Relation::Requester,
+        Caller::Cluster(cluster) if reservation.sides().any(|side| side == cluster) => {
+            Relation::Provider
+        }
+        _ => Relation::Other,
+    }
+}
+
 /// What of a reservation the caller sees.
 pub(super) fn view(caller: &Caller, reservation: &Reservation) -> v1::View {
     match caller {
@@ -156,9 +168,24 @@ pub(super) fn view(caller: &Caller, reservation: &Reservation) -> v1::View {
     }
 }
 
+/// The core does not tell what is not there from what is not the caller's to do. Who has a part in a
+/// reservation sees it anyway, and is told whose turn it is.
+async fn not_for(call: &Call) -> Option<Problem> {
+    let id = id(call).ok()?;
+    let found = call.look(move |books, _| books.ledger().share_reservation(id)).await.ok()??;
+    let relation = relation(call.caller(), &found);
+    let verdict = call.row.verdict(call.caller(), relation);
+    (verdict == Verdict::Forbid).then(|| for_the_other_side(relation))
+}
+
 /// Carries a command out, and shows the reservation as it is then.
 async fn changed(call: &Call, command: Command) -> Result<Response, Problem> {
-    let settled = call.settle(command).await?;
+    let settled = match call.settle(command).await {
+        Err(problem) if problem.code() == Some(Code::NoSuchReservation) => {
+            return Err(not_for(call).await.unwrap_or(problem));
+        }
+        settled => settled?,
+    };
     let Some(reservation) = settled.reservation.as_ref().map(Arc::as_ref) else {
         tracing::info!(
             target: AUDIT,

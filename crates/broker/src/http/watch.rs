@@ -134,6 +134,9 @@ struct Reader {
 impl Reader {
     /// The next line; none at the end.
     async fn line(&mut self) -> Option<Bytes> {
+        if !self.ended && self.app.revoked.covers(&self.identity) {
+            self.finish(End::Revoked);
+        }
         while self.lines.is_empty() && !self.ended {
             self.wait().await;
         }
@@ -145,6 +148,7 @@ impl Reader {
             biased;
             end = &mut self.end => self.finish(end),
             (stream, part) = &mut self.next => match part {
+                Ok(_) if self.is_expired() => self.finish(End::Goodbye),
                 Ok(part) => {
                     self.next = Box::pin(next(stream));
                     self.tell(&part);
@@ -158,14 +162,23 @@ impl Reader {
 
     /// Nothing happened; the stream lives, if its reader still may read.
     fn live(&mut self) {
-        if self.identity.expires_at < self.app.machine.read().wall {
+        if self.is_expired() {
             return self.finish(End::Goodbye);
         }
         let event = WatchEvent::bookmark(self.cursor());
         self.push(&event);
     }
 
+    /// The reader's certificate has had its time.
+    fn is_expired(&self) -> bool {
+        self.identity.expires_at < self.app.machine.read().wall
+    }
+
     fn finish(&mut self, end: End) {
+        if end == End::Revoked {
+            // What was not taken yet is not for it any more.
+            self.lines.clear();
+        }
         if end == End::Goodbye {
             let event = WatchEvent::goodbye(self.cursor(), Some(COME_BACK_SECONDS));
             self.push(&event);

@@ -93,6 +93,7 @@ struct AllowanceText {
     held: Option<Bounds>,
     priority_max: Option<i32>,
     reservations_max: Option<u32>,
+    waiting_max: Option<u32>,
     keys_max: Option<u32>,
 }
 
@@ -103,6 +104,7 @@ impl AllowanceText {
             held: self.held.map_or_else(|| base.held.clone(), |bounds| bounds.0),
             priority_max: self.priority_max.unwrap_or(base.priority_max),
             reservations_max: self.reservations_max.unwrap_or(base.reservations_max),
+            waiting_max: self.waiting_max.unwrap_or(base.waiting_max),
             keys_max: self.keys_max.unwrap_or(base.keys_max),
         }
     }

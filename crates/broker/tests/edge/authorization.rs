@@ -23,11 +23,11 @@ const CELLS: &[(&str, &str, &str, &str, [u16; 4])] = &[
     ("releaseByKey",     "DELETE", "/api/v1/reservations?key=never-used", "",         [204, 204, 204, 403]),
     ("getReservation",   "GET",    "/api/v1/reservations/ID", "",                     [200, 200, 404, 200]),
     ("release",          "DELETE", "/api/v1/reservations/ID", "",                     [200, 200, 404, 200]),
-    ("explain",          "GET",    "/api/v1/reservations/ID/explain", "",             [200, 404, 404, 200]),
-    ("renew",            "POST",   "/api/v1/reservations/ID/renew", "{\"duration\":\"1h\"}", [200, 404, 404, 200]),
-    ("resize",           "POST",   "/api/v1/reservations/ID/resize", ASK,             [200, 404, 404, 200]),
-    ("activate",         "POST",   "/api/v1/reservations/ID/activate", "",            [200, 404, 404, 403]),
-    ("acknowledge",      "POST",   "/api/v1/reservations/ID/acknowledge", "{\"generation\":1}", [404, 200, 404, 403]),
+    ("explain",          "GET",    "/api/v1/reservations/ID/explain", "",             [200, 403, 404, 200]),
+    ("renew",            "POST",   "/api/v1/reservations/ID/renew", "{\"duration\":\"1h\"}", [200, 403, 404, 200]),
+    ("resize",           "POST",   "/api/v1/reservations/ID/resize", ASK,             [200, 403, 404, 200]),
+    ("activate",         "POST",   "/api/v1/reservations/ID/activate", "",            [200, 403, 404, 403]),
+    ("acknowledge",      "POST",   "/api/v1/reservations/ID/acknowledge", "{\"generation\":1}", [403, 200, 404, 403]),
     ("fail",             "POST",   "/api/v1/reservations/ID/fail", WHY,               [200, 200, 404, 403]),
     ("instructions",     "GET",    "/api/v1/instructions", "",                        [200, 200, 200, 403]),
     ("listClusters",     "GET",    "/api/v1/clusters", "",                            [200, 200, 200, 200]),
@@ -77,13 +77,13 @@ impl Cast {
 
     /// Everybody is as at the beginning, and `asks` has a reservation at `lends`.
     async fn set(&mut self) -> String {
+        self.clients[0].advertise("asks", 1).await;
         for path in ["asks/uncordon", "asks/vouch"] {
             let path = format!("/api/v1/operator/clusters/{path}");
             assert_eq!(self.clients[3].post(&path, WHY).await.status, 204);
         }
         let lift = "/api/v1/operator/clusters/asks/cap";
         self.clients[3].post(lift, r#"{"limits":{},"why":"t"}"#).await;
-        self.clients[0].advertise("asks", 1).await;
         self.clients[1].advertise("lends", 640).await;
         let answer = self.clients[0].post("/api/v1/reservations", ASK).await;
         assert_eq!(answer.status, 201, "{answer:?}");
@@ -146,5 +146,29 @@ async fn what_is_hidden_looks_as_if_it_were_not_there() {
     let hidden = cast.clients[2].get("/api/v1/advertisements/asks").await;
     let absent = cast.clients[2].get("/api/v1/advertisements/nobody").await;
     assert_eq!((hidden.status, hidden.body), (absent.status, absent.body));
+    cast.stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_may_not_is_told_who_may() {
+    let mut cast = Cast::new().await;
+    let id = cast.set().await;
+    let mine = "/api/v1/reservations/ID".replace("ID", &id);
+    let generation = r#"{"generation":1}"#;
+    for (column, method, path, body, told) in [
+        (3, "GET", "/api/v1/instructions", "", "operators have no cluster"),
+        (3, "POST", "/api/v1/reservations", ASK, "operators have no cluster"),
+        (0, "POST", "/api/v1/operator/clusters/asks/cordon", WHY, "this is for operators"),
+        (0, "GET", "/api/v1/reservations?clusterID=lends", "", "itself alone"),
+        (1, "GET", &format!("{mine}/explain"), "", "for the requester"),
+        (1, "POST", &format!("{mine}/activate"), "", "for the requester"),
+        (1, "POST", &format!("{mine}/resize"), ASK, "for the requester"),
+        (0, "POST", &format!("{mine}/acknowledge"), generation, "for the provider"),
+    ] {
+        let answer = cast.clients[column].send(method, path, Some(body)).await.unwrap();
+        assert_eq!((answer.status, answer.code()), (403, "Forbidden"), "{path}");
+        let said = answer.json()["error"].as_str().unwrap().to_owned();
+        assert!(said.contains(told), "{path}: {said}");
+    }
     cast.stage.end().await;
 }

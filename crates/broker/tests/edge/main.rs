@@ -7,6 +7,7 @@ mod authorization;
 mod certificates;
 mod streams;
 mod input;
+mod product;
 mod framing;
 mod rotation;
 mod ports;

@@ -45,23 +45,50 @@ async fn the_id_of_a_request_comes_back_and_rubbish_is_replaced() {
     stage.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http_2_is_spoken_and_its_streams_are_bounded() {
-    let stage = Stage::with(Limits { streams_per_connection: 2, ..quick() }, |_| {}).await;
+/// A connection of `c1` that speaks HTTP/2.
+async fn h2(stage: &Stage) -> TlsStream<TcpStream> {
     let pair = stage.authority.issue(&Wish::client("c1"));
     let mut config = tls(&stage.authority.pem, Some(&pair));
     config.alpn_protocols = vec![b"h2".to_vec()];
     let stream = TcpStream::connect(stage.http()).await.unwrap();
     let connector = TlsConnector::from(std::sync::Arc::new(config));
-    let stream = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
-    let (executor, io) = (TokioExecutor::new(), TokioIo::new(stream));
-    let (mut sender, connection) = http2::handshake(executor, io).await.unwrap();
+    connector.connect("localhost".try_into().unwrap(), stream).await.unwrap()
+}
+
+fn ask(path: &str) -> Request<Empty<Bytes>> {
+    let uri = format!("https://localhost{path}");
+    Request::get(uri).body(Empty::<Bytes>::new()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_nobody_takes_hold_their_turns_until_somebody_does() {
+    let stage = Stage::with(Limits { ordinary_per_cluster: 3, ..quick() }, |_| {}).await;
+    let io = TokioIo::new(h2(&stage).await);
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    // No more of an answer than this is taken before somebody reads it.
+    builder.initial_stream_window_size(1);
+    let (mut sender, connection) = builder.handshake(io).await.unwrap();
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(async move { drop(connection.await) });
-    let ask = |path: &str| {
-        let uri = format!("https://localhost{path}");
-        Request::get(uri).body(Empty::<Bytes>::new()).unwrap()
-    };
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        open.push(sender.send_request(ask("/openapi.json")).await.unwrap());
+    }
+    assert!(open.iter().all(|answer| answer.status() == 200));
+    assert_eq!(sender.send_request(ask("/openapi.json")).await.unwrap().status(), 429);
+    drop(open);
+    let free = || async { stage.client("c1").await.get("/openapi.json").await.status == 200 };
+    until("the turns are free again", free).await;
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_2_is_spoken_and_its_streams_are_bounded() {
+    let stage = Stage::with(Limits { streams_per_connection: 2, ..quick() }, |_| {}).await;
+    let io = TokioIo::new(h2(&stage).await);
+    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move { drop(connection.await) });
     let answer = sender.send_request(ask("/api/v1/instructions")).await.unwrap();
     assert_eq!((answer.status().as_u16(), answer.version()), (200, Version::HTTP_2));
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "null\n");
@@ -96,6 +123,23 @@ async fn metrics_over_tls_want_a_certificate() {
         Err(_) => false,
     };
     assert!(!served);
+    let cluster = r#"{"clusterID":"prometheus","why":"left"}"#;
+    let revoked = stage.operator().await.post("/api/v1/operator/revocations", cluster).await;
+    assert_eq!(revoked.status, 204);
+    assert_eq!(client.get("/metrics").await.status, 403);
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_denied_has_a_rate_too() {
+    let stage = Stage::with(Limits { rate_per_cluster: 2, ..quick() }, |_| {}).await;
+    let mut client = stage.client("c1").await;
+    let mut seen = Vec::new();
+    for _ in 0..20 {
+        seen.push(client.get("/no/such/route").await.status);
+    }
+    assert_eq!(seen[0], 404);
+    assert!(seen.contains(&429), "{seen:?}");
     stage.end().await;
 }
 

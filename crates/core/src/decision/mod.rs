@@ -3,12 +3,13 @@
 //! Upstream: `ledger` and `market` say what is free. Downstream: `plan` turns the pick into events.
 //!
 //! [`filter`] is the one place that says who may take a request; [`score`] says who of them is
-//! best; [`index`] finds that one without looking at all; [`explain`] tells people afterwards.
+//! best; [`index`] finds that one without looking at all, or `labels` the few that can be chosen; [`explain`] tells people afterwards.
 //! Nothing here changes anything: the same books, request, policy and time give the same answer.
 
 pub mod explain;
 pub mod filter;
 pub mod index;
+pub(crate) mod labels;
 pub mod score;
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
@@ -116,9 +117,11 @@ pub fn decide(
             false
         }
     };
-    let found = match &ask.target {
-        Some(target) => accept(target).then(|| target.clone()),
-        None => books.index().best(&ask.resources, question.strategy(), accept),
+    let (resources, strategy) = (&ask.resources, question.strategy());
+    let found = match (&ask.target, books.labels().few(&ask.constraints)) {
+        (Some(target), _) => accept(target).then(|| target.clone()),
+        (None, Some(few)) => books.index().best_among(&few, resources, strategy, accept),
+        (None, None) => books.index().best(resources, strategy, accept),
     };
     found
         .and_then(|provider| {

@@ -118,6 +118,8 @@ impl Ledger {
         Ok(vec![Undo::Reservation(id, None), bound])
     }
 
+    /// What a provider reports names no key, so what is adopted has none: its requester finds it
+    /// by its id, not by the key that it had asked under.
     fn adopted(&mut self, stamp: Stamp, event: &Event) -> Result<Vec<Undo>, Error> {
         let Event::Adopted { id, requester, provider, amounts, generation, expires_at } = event
         else {

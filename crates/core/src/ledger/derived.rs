@@ -47,11 +47,9 @@ impl Ledger {
         let id = |of: &Traces<'_>| of.reservation.id;
         let deadline = |of: &Traces<'_>| of.reservation.deadline().map(|time| (time, id(of)));
         swap(&mut self.deadlines, old.as_ref().and_then(deadline), new.as_ref().and_then(deadline));
-        let place = |of: &Traces<'_>| match &of.reservation.state {
-            State::Pending { .. } => {
-                Some((Reverse(of.reservation.priority), of.reservation.arrival, id(of)))
-            }
-            _ => None,
+        let place = |of: &Traces<'_>| {
+            let place = (Reverse(of.reservation.priority), of.reservation.arrival, id(of));
+            of.waits().then_some(place)
         };
         swap(&mut self.waiting, old.as_ref().and_then(place), new.as_ref().and_then(place));
         let ended = |of: &Traces<'_>| match &of.reservation.state {
@@ -99,6 +97,10 @@ impl Ledger {
             Role::Provider => &mut account.lending,
         };
         swap(list, old.and_then(listed), new.and_then(listed));
+        if role == Role::Requester {
+            let waits = |of: Option<&Traces<'_>>| u32::from(of.is_some_and(Traces::waits));
+            account.waiting = account.waiting.saturating_add(waits(new)).saturating_sub(waits(old));
+        }
         if let Some(sum) = sum {
             match role {
                 Role::Requester => account.borrowed = sum,
@@ -147,6 +149,10 @@ impl<'a> Traces<'a> {
 
     fn provider(&self) -> Option<&'a ClusterId> {
         self.reservation.grant().map(|grant| &grant.provider)
+    }
+
+    fn waits(&self) -> bool {
+        matches!(self.reservation.state, State::Pending { .. })
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -109,6 +109,8 @@ pub struct Account {
     pub borrowed: Resources,
     /// Its live reservations, the waiting ones included.
     pub borrowing: BTreeSet<ReservationId>,
+    /// How many of these wait.
+    pub waiting: u32,
     /// All remembered reservations with this cluster on either side, by their last change.
     pub changes: BTreeSet<(Revision, ReservationId)>,
 }

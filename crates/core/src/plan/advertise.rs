@@ -26,8 +26,11 @@ const ADOPTED_MAX: usize = 32;
 impl Scene<'_> {
     pub(super) fn advertise(&self, advertisement: &Advertisement) -> Plan {
         let cluster = &advertisement.cluster;
-        let known = self.books.market().entry(cluster).map(|entry| &entry.advertisement);
-        let news = known.is_some_and(|known| known.number == advertisement.number);
+        // A copy is no news; nor is one that is planned anew, because another broker was faster: the
+        // next advertisement tells what it would have.
+        let news = self.books.market().entry(cluster).is_some_and(|known| {
+            known.advertisement.number == advertisement.number && !known.repeated
+        });
         let mut events = Vec::new();
         if news {
             let standing = self.books.ledger().standing(cluster);

@@ -1,5 +1,7 @@
 //! What happens to a reservation while it runs: use is confirmed, it is renewed or resized.
 
+use alloc::{collections::BTreeSet, vec::Vec};
+
 use super::{Plan, Refusal, Scene};
 use crate::bugs::{Bug, planted};
 use crate::decision::filter;
@@ -84,7 +86,9 @@ impl Scene<'_> {
         let ask = Ask {
             resources: growth,
             target: Some(grant.provider.clone()),
-            constraints: alloc::vec::Vec::new(),
+            // The two are joined already, and where was chosen by labels once.
+            constraints: Vec::new(),
+            backends: BTreeSet::new(),
             ..reservation.ask.clone()
         };
         let requester = &reservation.requester;

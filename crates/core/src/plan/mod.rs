@@ -30,6 +30,8 @@ use crate::time::Span;
 
 /// The most events of one plan.
 pub const EVENTS_MAX: usize = 256;
+/// The most waiting requests that one plan tries: many may wait, and others want to be planned too.
+pub const TRIES_MAX: usize = 32;
 
 /// What somebody wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +113,7 @@ pub enum Command {
         /// What.
         action: Action,
     },
-    /// Grant the first waiting request that fits.
+    /// Grant the first waiting request that fits, among the next [`TRIES_MAX`].
     Fill {
         /// Only those after this place.
         after: Option<Place>,
@@ -192,6 +194,8 @@ pub enum Reply {
     Done,
     /// A waiting request was granted; the next one is looked for after this place.
     Filled(Place),
+    /// None up to this place fits; more wait after it.
+    NotYetFilled(Place),
     /// Nothing waiting fits.
     NothingToFill,
     /// What was due is done; with `more`, not all of it yet.

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Plan, Refusal, Reply, Scene};
+use super::{Plan, Refusal, Reply, Scene, TRIES_MAX};
 use crate::bugs::{Bug, planted};
 use crate::decision::{self, NoPick, Pick, explain, filter};
 use crate::event::{Event, Subject};
@@ -66,7 +66,7 @@ impl Scene<'_> {
             Err(no) => match ask.wait.filter(|wait| !wait.is_zero()) {
                 None => Err(self.refuse(no, requester, ask)),
                 Some(wait) => {
-                    self.check_queue(wait)?;
+                    self.check_queue(requester, wait)?;
                     let why = self.why_not(requester, ask);
                     let (requester, key, ask) = (requester.clone(), key.clone(), ask.clone());
                     let until = self.after(wait);
@@ -85,18 +85,24 @@ impl Scene<'_> {
         Ok(Plan::new([], Reply::WouldGrant { provider: pick.provider, explanation }))
     }
 
-    /// Grants the first waiting request that fits, in the order of priority and age.
+    /// Grants the first waiting request that fits, in the order of priority and age; looks at so
+    /// many of them.
     pub(super) fn fill(&self, after: Option<Place>, floor: Option<i32>) -> Plan {
         let waiting = self.books.ledger().waiting(after);
         let served = waiting.take_while(|(place, _)| floor.is_none_or(|floor| place.0.0 >= floor));
         // Whose patience is over has not been swept yet.
         let patient =
             |reservation: &Reservation| reservation.deadline().is_some_and(|t| t > self.at.time);
-        let served = served.filter(|(_, r)| patient(r) && !self.is_revoked(&r.requester));
-        for (place, reservation) in served {
-            if let Ok(pick) = self.choose(&reservation.requester, &reservation.ask) {
-                let granted = self.grant(reservation.id, &reservation.ask, pick);
-                return Plan::new([granted], Reply::Filled(place));
+        for (tries, (place, reservation)) in (1..).zip(served) {
+            let Reservation { id, requester, ask, .. } = reservation;
+            if patient(reservation)
+                && !self.is_revoked(requester)
+                && let Ok(pick) = self.choose(requester, ask)
+            {
+                return Plan::new([self.grant(*id, ask, pick)], Reply::Filled(place));
+            }
+            if tries == TRIES_MAX {
+                return Plan::new([], Reply::NotYetFilled(place));
             }
         }
         Plan::new([], Reply::NothingToFill)
@@ -144,17 +150,18 @@ impl Scene<'_> {
         }
     }
 
-    fn check_queue(&self, wait: Span) -> Result<(), Refusal> {
-        let (limit, most) = (self.policy.wait_max, self.policy.waiting_max);
+    /// May one more wait, of all and of this requester's?
+    fn check_queue(&self, requester: &ClusterId, wait: Span) -> Result<(), Refusal> {
+        let (limit, ledger) = (self.policy.wait_max, self.books.ledger());
         if wait > limit {
             return Err(Refusal::TooLong { what: "wait", limit });
         }
-        let waiting = u32::try_from(self.books.ledger().waiting_count());
-        if waiting.is_ok_and(|waiting| waiting < most) {
-            Ok(())
-        } else {
-            Err(Refusal::TooManyWaiting(most))
-        }
+        let theirs = ledger.account(requester).map_or(0, |account| account.waiting);
+        let all = u32::try_from(ledger.waiting_count()).unwrap_or(u32::MAX);
+        let most = self.policy.allowance(requester).waiting_max;
+        let counts = [(theirs, most), (all, self.policy.waiting_max)];
+        let full = counts.into_iter().find(|(waiting, most)| waiting >= most);
+        full.map_or(Ok(()), |(_, most)| Err(Refusal::TooManyWaiting(most)))
     }
 
     fn is_revoked(&self, cluster: &ClusterId) -> bool {

@@ -60,10 +60,10 @@ impl Scene<'_> {
 
     /// Providers that have been silent for as long as the operator set.
     fn silent(&self) -> impl Iterator<Item = Event> + '_ {
+        let (ledger, market) = (self.books.ledger(), self.books.market());
         let limit = self.policy.lost_after;
-        let ledger = self.books.ledger();
-        self.books.market().entries().filter_map(move |(cluster, entry)| {
-            let limit = limit?;
+        let all = limit.into_iter().flat_map(|limit| market.entries().map(move |one| (limit, one)));
+        all.filter_map(move |(limit, (cluster, entry))| {
             let lends = ledger.account(cluster).is_some_and(|a| !a.lending.is_empty());
             let lost = ledger.standing(cluster).is_some_and(|standing| standing.lost.is_some());
             let silent = entry.silent_for(self.at.time) >= limit;

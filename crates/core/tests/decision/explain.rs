@@ -7,7 +7,7 @@ use sublet_core::decision::filter::Filter;
 use sublet_core::decision::{Constraint, Match, Strategy};
 use sublet_core::event::Event;
 use sublet_core::policy::{Allowance, Visibility};
-use sublet_core::reservation::Ask;
+use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
 use sublet_core::resources::{Kind, Limits, Resources};
 use sublet_core::time::Span;
 
@@ -88,6 +88,23 @@ fn what_is_overcommitted_needs_more_than_the_request_is_short_of() {
     let why = refused(&fleet, &ask(1000, GI));
     assert_eq!(why.nearest[0].less, None, "nothing would be left of the request");
     assert_eq!(why.nearest[0].more, Some(Resources::new(3000, 0)));
+}
+
+#[test]
+fn a_cluster_with_as_many_grants_as_it_can_report_needs_one_fewer() {
+    let mut fleet = cluster(Fleet::new(), "c1", 16_000, 64);
+    let mut all = Vec::new();
+    for _ in 0..Advertisement::GRANTS_MAX {
+        all.push(fleet.reserve("c0", &ask(1, 1)).unwrap().0);
+    }
+    let why = refused(&fleet, &ask(1, 1)).to_string();
+    let told = "of 1 cluster 1 with as many grants as can be reported; enough would be \
+                one grant fewer on c1";
+    assert_eq!(why, told);
+    let (reason, by) = (Reason::ReleasedByRequester, Actor::Cluster(id("c0")));
+    let confirmation = Confirmation::Unconfirmed;
+    fleet.apply(&Event::Ended { id: all[0], reason, by, confirmation });
+    assert_eq!(fleet.pick("c0", &ask(1, 1)).as_deref(), Some("c1"));
 }
 
 #[test]

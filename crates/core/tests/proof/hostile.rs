@@ -108,7 +108,7 @@ fn a_sweep_never_plans_more_than_one_record_holds_and_says_when_there_is_more() 
     }
     world.tick(secs(24 * 3600 + 1));
     for n in 0..EVENTS_MAX {
-        world.reserve("c2", &format!("k{n}"), waiting(1, 1, 1)).unwrap();
+        world.reserve(&format!("r{}", n % 8), &format!("k{n}"), waiting(1, 1, 1)).unwrap();
     }
     world.tick(secs(1));
     let mut sweeps = 0;

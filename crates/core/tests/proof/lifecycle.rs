@@ -3,8 +3,11 @@
 mod cells;
 
 use crate::world::{World, ask, cluster, key, secs};
+use sublet_core::advertisement::{Advertisement, Backend};
+use sublet_core::decision::explain::Explanation;
+use sublet_core::decision::filter::Filter;
 use sublet_core::event::Event;
-use sublet_core::plan::{Action, Command, Refusal, Reply, Which};
+use sublet_core::plan::{Action, Command, Refusal, Reply, TRIES_MAX, Which};
 use sublet_core::policy::{Allowance, Policy};
 use sublet_core::reservation::{Actor, Ask, Confirmation, Phase, Reason, State};
 use sublet_core::resources::Resources;
@@ -120,6 +123,35 @@ fn growth_is_held_first_and_a_shrink_returns_on_acknowledgement_of_the_newest_on
 }
 
 #[test]
+fn growth_that_is_refused_is_not_refused_for_how_the_two_are_joined() {
+    let mut world = one_provider();
+    let asked = Ask { backends: [Backend::Liqo].into(), ..ask(1, 1) };
+    let id = world.reserve("c2", "a", asked).unwrap();
+    world.acknowledge(id);
+    let mut said = world.books.market().entry(&cluster("c1")).unwrap().advertisement.clone();
+    said.number = Some(world.number());
+    said.capabilities.backends = [Backend::Liqoctl].into();
+    world.hear(said);
+    let Err(Refusal::NobodyFits(why)) = resize(&mut world, id, 5) else { panic!("it fits") };
+    let Explanation::Refused(why) = *why else { panic!("granted") };
+    assert_eq!(why.refused.get(&Filter::Fit), Some(&1), "{why}");
+    assert_eq!(why.refused.get(&Filter::Backend), None, "{why}");
+    resize(&mut world, id, 4).unwrap();
+}
+
+#[test]
+fn a_copy_of_an_advertisement_is_not_news_and_brings_nobody_back() {
+    let mut world = one_provider();
+    let said = world.books.market().entry(&cluster("c1")).unwrap().advertisement.clone();
+    world.operate(Action::DeclareLost(cluster("c1")));
+    let plan = world.hear(said.clone());
+    assert_eq!(plan.events, []);
+    assert!(matches!(plan.reply, Reply::Advertised { news: false, .. }));
+    let next = Advertisement { number: Some(world.number()), ..said };
+    assert_eq!(world.hear(next).events, [Event::Returned { cluster: cluster("c1") }]);
+}
+
+#[test]
 fn it_expires_at_its_deadline_and_not_a_moment_before() {
     let mut world = one_provider();
     let id = world.reserve("c2", "a", Ask { duration: Some(secs(60)), ..ask(1, 1) }).unwrap();
@@ -230,6 +262,19 @@ fn waiting_requests_are_served_by_capped_priority_then_by_age_and_small_ones_may
     }
     assert_eq!(order, [first, boast, old, young]);
     assert_eq!(world.phase(large), Phase::Pending);
+}
+
+#[test]
+fn one_plan_tries_so_many_of_those_who_wait_and_says_how_far_it_came() {
+    let mut world = World::new(Policy::default());
+    let large: Vec<_> =
+        (0..TRIES_MAX).map(|n| world.reserve("c3", &n.to_string(), waits(0, 5)).unwrap()).collect();
+    let small = world.reserve("c3", "small", waits(0, 1)).unwrap();
+    world.advertise("c1", 4, 4);
+    let Reply::NotYetFilled(place) = world.fill().reply else { panic!("all in one plan") };
+    assert_eq!(Some(&place.2), large.last());
+    let rest = Command::Fill { after: Some(place), floor: None };
+    assert!(matches!(world.run(&rest).unwrap().reply, Reply::Filled(place) if place.2 == small));
 }
 
 #[test]

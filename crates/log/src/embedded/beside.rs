@@ -27,6 +27,7 @@ impl Embedded {
             folder: folder.into(),
             writer: Mutex::new(Writer::closed("the log was opened only to be read")),
             reader: Mutex::new(connection),
+            copier: None,
             position: Mutex::new(position),
             appended: Condvar::new(),
             upkeep: Mutex::new(()),
@@ -46,7 +47,9 @@ impl Embedded {
             return Ok(());
         }
         let reader = self.reader();
-        let moved = reader.execute_batch("ROLLBACK; BEGIN");
+        // None is open if the last one could not be begun.
+        let end = if reader.is_autocommit() { "" } else { "ROLLBACK; " };
+        let moved = reader.execute_batch(&format!("{end}BEGIN"));
         moved.map_err(|e| ReadError::Unavailable(e.into()))?;
         let floor = verify::floor(&reader).map_err(|e| ReadError::Unavailable(e.into()))?;
         let floor = floor.map_err(|e| ReadError::corrupt("the mark of the oldest record", e))?;
@@ -54,5 +57,21 @@ impl Embedded {
         drop(reader);
         self.publish(|position| *position = Position { floor, head });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_was_left_without_a_moment_finds_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let _writer = Embedded::open(folder.path()).unwrap();
+        let look = Embedded::look(folder.path()).unwrap();
+        assert!(look.is_beside_its_writer());
+        look.reader().execute_batch("ROLLBACK").unwrap();
+        look.look_again().unwrap();
+        look.look_again().unwrap();
     }
 }

@@ -67,14 +67,16 @@ const SCRATCH: &str = "sublet.db-shm";
 /// How a log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The journal is copied into the database when about this much was written to it: often
-    /// enough to keep it small, rarely enough that its cost disappears among the commits.
+    /// The journal is copied into the database beside the appends when about this much was written
+    /// to it: so little that the disk is soon free for appends again.
     pub checkpoint_bytes: usize,
+    /// An append copies it itself when it has become so long: nobody tends the log.
+    pub overdue_bytes: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { checkpoint_bytes: 16 * 1024 * 1024 }
+        Self { checkpoint_bytes: 1024 * 1024, overdue_bytes: 64 * 1024 * 1024 }
     }
 }
 
@@ -83,9 +85,12 @@ pub struct Embedded {
     folder: PathBuf,
     writer: Mutex<Writer>,
     reader: Mutex<Connection>,
+    /// Copies the journal into the database. Open all the time: where a process has no file
+    /// descriptors left, that is no failure of the disk.
+    copier: Option<Mutex<Connection>>,
     position: Mutex<Position>,
     appended: Condvar,
-    /// One snapshot or compaction at a time; never held together with an append.
+    /// One snapshot, compaction or checkpoint at a time; never held together with an append.
     upkeep: Mutex<()>,
     /// Last, so that it is let go when everything else is closed; none beside the process that
     /// has it.
@@ -133,14 +138,18 @@ impl Embedded {
 
     fn start(folder: &Path, lock: Lock, options: Option<Options>) -> Result<Self, Error> {
         let position = verify::verify(folder)?;
-        let writer = match options {
-            Some(options) => Writer::open(folder, options)?,
-            None => Writer::closed("the log was opened only to be read"),
+        let (writer, copier) = match options {
+            Some(options) => {
+                let copier = schema::open_for_writing(folder)?;
+                (Writer::open(folder, options)?, Some(Mutex::new(copier)))
+            }
+            None => (Writer::closed("the log was opened only to be read"), None),
         };
         Ok(Self {
             folder: folder.into(),
             writer: Mutex::new(writer),
             reader: Mutex::new(schema::open_for_reading(folder)?),
+            copier,
             position: Mutex::new(position),
             appended: Condvar::new(),
             upkeep: Mutex::new(()),
@@ -246,6 +255,10 @@ impl Log for Embedded {
 
     fn compact(&self, before: Time) -> Result<(), StoreError> {
         self.drop_history(before)
+    }
+
+    fn tend(&self) -> Result<bool, StoreError> {
+        self.copy_journal()
     }
 
     fn note(&self, name: &str) -> Result<Option<Vec<u8>>, ReadError> {

@@ -1,9 +1,11 @@
-//! Snapshots and compaction, in commits so small that appends pass in between.
+//! Snapshots, compaction and checkpoints, in pieces so small that appends pass in between.
+
+use std::sync::PoisonError;
 
 use sublet_core::id::Revision;
 use sublet_core::time::Time;
 
-use super::{Embedded, query, schema};
+use super::{Embedded, query, schema, writer};
 use crate::{Head, ReadError, Snapshot, StoreError};
 
 /// How much of a snapshot is written in one commit: appends pass in between.
@@ -41,6 +43,19 @@ impl Embedded {
         let covered = first..=mark.revision;
         let last = query::last_before(&self.reader(), covered, before).map_err(unavailable)?;
         last.map_or(Ok(()), |last| self.drop_records(last.head()))
+    }
+
+    /// Copies the journal into the database beside the appends, which only wait for the last bit.
+    pub(super) fn copy_journal(&self) -> Result<bool, StoreError> {
+        let _upkeep = self.upkeep.lock();
+        if !self.writer().wants_checkpoint() {
+            return Ok(false);
+        }
+        let begun = self.copier.as_ref().map_or(Ok(()), |copier| {
+            writer::copy_journal(&copier.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        self.writer().end_checkpoint(begun).map_err(StoreError::Fatal)?;
+        Ok(true)
     }
 
     /// Drops what is left of older and unfinished snapshots, a commit for each part.

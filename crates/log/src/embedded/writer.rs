@@ -24,7 +24,8 @@ struct Open {
     connection: Connection,
     head: HeadFile,
     options: Options,
-    /// Written since the last checkpoint.
+    /// In the journal since the last checkpoint, by earlier processes too: a broker that is started
+    /// often would never make one otherwise, and every start reads the journal.
     journal_bytes: usize,
     /// Whether the noted head was synced since the store was opened.
     head_synced: bool,
@@ -32,12 +33,13 @@ struct Open {
 
 impl Writer {
     pub(super) fn open(folder: &Path, options: Options) -> Result<Self, Error> {
-        make_journal_durable(folder).map_err(|e| Error::io("sync", folder, e))?;
+        let journal_bytes =
+            make_journal_durable(folder).map_err(|e| Error::io("sync", folder, e))?;
         let state = Open {
             connection: schema::open_for_writing(folder)?,
             head: HeadFile::open(folder)?,
             options,
-            journal_bytes: 0,
+            journal_bytes,
             head_synced: false,
         };
         Ok(Self { state: Ok(state) })
@@ -98,6 +100,17 @@ impl Writer {
         })
     }
 
+    /// Whether so much was written since the last checkpoint that another is due.
+    pub(super) fn wants_checkpoint(&self) -> bool {
+        self.state.as_ref().is_ok_and(|open| open.journal_bytes >= open.options.checkpoint_bytes)
+    }
+
+    /// Ends a checkpoint that was made beside the appends: copies what has come since, so that the
+    /// journal begins anew. If that one failed, nothing is acknowledged any more.
+    pub(super) fn end_checkpoint(&mut self, begun: Result<(), Cause>) -> Result<(), Cause> {
+        self.attempt(0, |open| begun.and_then(|()| open.checkpoint()))
+    }
+
     /// Runs one commit. The writer is taken out while it runs, so whatever goes wrong, a panic
     /// too, leaves it latched.
     fn attempt(
@@ -105,6 +118,7 @@ impl Writer {
         bytes: usize,
         commit: impl FnOnce(&mut Open) -> Result<(), Cause>,
     ) -> Result<(), Cause> {
+        self.check()?;
         let unfinished = Err("an earlier write did not end".to_owned());
         let mut open = std::mem::replace(&mut self.state, unfinished)?;
         let done = open.checkpoint_if_due().and_then(|()| commit(&mut open));
@@ -119,25 +133,35 @@ impl Writer {
 }
 
 /// Makes sure that the journal's name outlives a power loss before anything relies on it:
-/// `SQLite` syncs the folder too, but goes on when that fails.
-fn make_journal_durable(folder: &Path) -> io::Result<()> {
-    OpenOptions::new().create(true).append(true).open(folder.join(JOURNAL))?.sync_all()?;
-    File::open(folder)?.sync_all()
+/// `SQLite` syncs the folder too, but goes on when that fails. Says how long the journal is.
+fn make_journal_durable(folder: &Path) -> io::Result<usize> {
+    let journal = OpenOptions::new().create(true).append(true).open(folder.join(JOURNAL))?;
+    journal.sync_all()?;
+    File::open(folder)?.sync_all()?;
+    Ok(usize::try_from(journal.metadata()?.len()).unwrap_or(usize::MAX))
 }
 
 impl Open {
     /// Done before a commit and not after it, so that its failure never hides behind a success.
     fn checkpoint_if_due(&mut self) -> Result<(), Cause> {
-        if self.journal_bytes < self.options.checkpoint_bytes {
+        if self.journal_bytes < self.options.overdue_bytes {
             return Ok(());
         }
-        // A reader may hold it up; then it is done next time, and no harm is done.
-        let checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
-        self.connection.query_row(checkpoint, [], |_| Ok(()))?;
+        self.checkpoint()
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Cause> {
+        copy_journal(&self.connection)?;
         self.head.sync()?;
         self.journal_bytes = 0;
         Ok(())
     }
+}
+
+/// Copies what is in the journal into the database. A reader may hold it up; then it is done next
+/// time, and no harm is done.
+pub(super) fn copy_journal(connection: &Connection) -> Result<(), Cause> {
+    Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
 }
 
 fn set_mark(connection: &Connection, mark: i64, text: String) -> Result<(), Cause> {

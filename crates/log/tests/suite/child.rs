@@ -3,6 +3,7 @@
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use sublet_core::id::Revision;
 use sublet_log::embedded::Options;
@@ -99,12 +100,32 @@ fn append(log: &dyn Log) -> Result<(), AppendError> {
 }
 
 fn endless(folder: &Path) {
-    // Checkpoints are frequent, so that kills hit them too.
-    let log = Embedded::open_with(folder, Options { checkpoint_bytes: 60_000 }).unwrap();
+    // Checkpoints are frequent, so that kills hit them too: those that appends make, and those that
+    // are made beside them.
+    let log =
+        Embedded::open_with(folder, Options { checkpoint_bytes: 15_000, overdue_bytes: 60_000 })
+            .unwrap();
+    std::thread::scope(|threads| {
+        threads.spawn(|| tend_for_ever(&log));
+        append_for_ever(&log);
+    });
+}
+
+fn tend_for_ever(log: &dyn Log) {
+    for round in 0u64.. {
+        // Now and then it does not come to it, and an append has to.
+        let behind = if round % 64 < 32 { 5 } else { 50 };
+        let next = Revision(log.head().unwrap().revision.0 + behind);
+        log.follow(next, 1, Duration::from_secs(1)).unwrap();
+        log.tend().unwrap();
+    }
+}
+
+fn append_for_ever(log: &dyn Log) {
     for round in 1u64.. {
-        append(&log).unwrap();
+        append(log).unwrap();
         if round.is_multiple_of(17) {
-            take(&log).unwrap();
+            take(log).unwrap();
             let before = log.read(log.head().unwrap().revision, 1).unwrap()[0].time();
             let keep = before.as_millis().saturating_sub(60_000);
             log.compact(sublet_core::time::Time::from_millis(keep)).unwrap();
@@ -114,13 +135,18 @@ fn endless(folder: &Path) {
 
 /// Says `failed` where it fails, and `acknowledged after failure` if the log should ever do so.
 fn some(folder: &Path) {
-    let options = Options { checkpoint_bytes: 40_000 };
+    let options = Options { checkpoint_bytes: 10_000, overdue_bytes: 40_000 };
     let log = match Embedded::open_with(folder, options) {
         Ok(log) => log,
         Err(error) => return say(&format!("failed to open: {error:?}")),
     };
     for round in 0..10 {
         if let Err(error) = append(&log) {
+            return failed(&log, &format!("{error:?}"));
+        }
+        if [2, 9].contains(&round)
+            && let Err(error) = log.tend()
+        {
             return failed(&log, &format!("{error:?}"));
         }
         if round == 4 {

@@ -46,9 +46,10 @@ struct Golden {
 impl Golden {
     /// A store with records in the database and in its journal, a snapshot, a compacted beginning
     /// and free pages.
-    fn new(checkpoint_bytes: usize) -> Self {
+    fn new(overdue_bytes: usize) -> Self {
         let folder = quick_folder();
-        let log = Embedded::open_with(folder.path(), Options { checkpoint_bytes }).unwrap();
+        let options = Options { overdue_bytes, ..Options::default() };
+        let log = Embedded::open_with(folder.path(), options).unwrap();
         let first = grow(&log, 12);
         take(&log).unwrap();
         log.compact(first[7].time()).unwrap();

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use sublet_core::id::Revision;
 use sublet_log::backup::backup;
+use sublet_log::embedded::Options;
 use sublet_log::snapshot::{load, take};
 use sublet_log::{AppendError, Embedded, Log, fsck};
 
@@ -55,6 +56,29 @@ fn a_log_in_use_is_looked_at_beside_its_writer() {
     let alone = Embedded::look(folder.path()).unwrap();
     alone.look_again().unwrap();
     assert_eq!(alone.head().unwrap().revision, Revision(11));
+}
+
+#[test]
+fn a_log_that_is_tended_has_a_short_journal_and_loses_nothing() {
+    let folder = quick_folder();
+    let options = Options { checkpoint_bytes: 100_000, ..Options::default() };
+    let log = Embedded::open_with(folder.path(), options).unwrap();
+    let journal = || folder.path().join("sublet.db-wal").metadata().unwrap().len();
+    grow(&log, 4);
+    log.tend().unwrap();
+    let untended = journal();
+    grow(&log, 1);
+    assert!(journal() > untended, "it was copied although it was not due");
+    let mut longest = 0;
+    for _ in 0..20 {
+        grow(&log, 15);
+        longest = longest.max(journal());
+        log.tend().unwrap();
+    }
+    assert!(longest < 3 * 100_000, "the journal grew to {longest}");
+    let before = contents(&log);
+    drop(log);
+    assert_eq!(contents(&Embedded::open(folder.path()).unwrap()), before);
 }
 
 /// Every acknowledged record that is still kept is there unchanged, and at most one more.
@@ -128,4 +152,21 @@ fn a_full_disk_ends_acknowledgement_and_loses_nothing() {
     let said = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("filled twice"), "{said}\n{complaint}");
+}
+
+/// A process that is started often, and never writes enough for a checkpoint by itself.
+#[test]
+fn the_journal_stays_short_however_often_a_log_is_opened() {
+    let folder = quick_folder();
+    let options = Options { overdue_bytes: 60_000, ..Options::default() };
+    let mut longest = 0;
+    for _ in 0..60 {
+        let log = Embedded::open_with(folder.path(), options).unwrap();
+        grow(&log, 2);
+        drop(log);
+        longest =
+            std::fs::metadata(folder.path().join("sublet.db-wal")).unwrap().len().max(longest);
+    }
+    // What is there when a checkpoint becomes due, and what is written until it is made.
+    assert!(longest < 3 * 60_000, "the journal grew to {longest} bytes");
 }

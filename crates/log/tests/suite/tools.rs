@@ -22,6 +22,8 @@ use crate::scene::{
     FOREVER, WRITER, basis, cluster, contents, grow, note, quick_folder, reservation, seal,
 };
 
+const RECORDS: u64 = 600;
+
 #[test]
 fn snapshots_and_compaction_go_on_beside_appends_and_readers() {
     let folder = quick_folder();
@@ -44,11 +46,12 @@ fn snapshots_and_compaction_go_on_beside_appends_and_readers() {
                 }
             }
         });
-        grow(&log, 1400);
+        // Not so many that the one provider could not report them, however late the last snapshot is.
+        grow(&log, RECORDS);
         done.store(true, Ordering::SeqCst);
     });
     let before = contents(&log);
-    assert_eq!(before.head.revision, Revision(1400));
+    assert_eq!(before.head.revision, Revision(RECORDS));
     drop(log);
     let log = Embedded::open(folder.path()).unwrap();
     assert_eq!(contents(&log), before);

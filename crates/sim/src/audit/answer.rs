@@ -53,7 +53,7 @@ impl Auditor {
     }
 
     /// I14: nobody sees less than what anybody had been told of before they asked.
-    fn judge_order(&mut self, call: &Ticket, revision: Revision) {
+    pub(super) fn judge_order(&mut self, call: &Ticket, revision: Revision) {
         let floor = call.floor;
         self.expect(revision >= floor, "I14", || {
             format!("{:?} was decided at {revision}, and {floor} had been told of", call.order)
@@ -167,7 +167,12 @@ impl Auditor {
     /// A list of instructions leaves a broker.
     pub(crate) fn lists(&mut self, call: &Ticket, revision: Revision, list: &[Instruction]) {
         self.judge_order(call, revision);
-        let Order::List(cluster, _) = &call.order else { return };
+        if let Order::List(cluster, _) = &call.order {
+            self.judge_instructions(cluster, list);
+        }
+    }
+
+    pub(super) fn judge_instructions(&mut self, cluster: &ClusterId, list: &[Instruction]) {
         for instruction in list {
             let Some(life) = self.lives.get(&instruction.reservation) else { continue };
             let holds = match instruction.side {

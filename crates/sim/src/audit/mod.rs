@@ -14,7 +14,7 @@
 //! | I6 | phases move along a table of the auditor's own; one end each |
 //! | I7 | nothing ends before its time, nor within the grace of its writer; a broker that nothing hinders ends what is due within a second (three, with several brokers) |
 //! | I8 | capacity comes back only confirmed (and then the slice really is gone), lost, or from an old agent |
-//! | I9 | only the two sides are told; nobody confirms what it has not done |
+//! | I9 | only the two sides are told; nobody confirms what it has not done; who watches has been told, at every cursor, how each of its reservations stood there, also across cuts and brokers, and never something older than before |
 //! | I10 | after an advertisement the books hold what they held |
 //! | I11 | a broker's newest advertisement of a cluster never goes back; grants stand on it |
 //! | I12 | an over-committed provider is flagged, and loses nothing (I6, I7 know all reasons to end) |
@@ -39,6 +39,7 @@ mod reference;
 mod rest;
 mod shadow;
 mod state;
+mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Weak;
@@ -56,6 +57,7 @@ use crate::world::Agent;
 use market::{Advert, Ear};
 use reference::Expected;
 use shadow::{Bond, Life, Standing};
+use stream::View;
 
 /// Amounts as the auditor counts them: cpu, memory, gpu, storage. Wide, so that no sum wraps.
 pub(crate) type Amounts = [u128; 4];
@@ -119,6 +121,7 @@ pub(crate) struct Auditor {
     refused: BTreeSet<(ClusterId, Key)>,
     acked: BTreeMap<(ClusterId, Key), ReservationId>,
     looks: u64,
+    views: BTreeMap<ClusterId, View>,
 }
 
 impl Auditor {
@@ -146,6 +149,7 @@ impl Auditor {
             refused: BTreeSet::new(),
             acked: BTreeMap::new(),
             looks: 0,
+            views: BTreeMap::new(),
         }
     }
 
@@ -209,7 +213,7 @@ impl Auditor {
         (self.graces, self.clocks) = (kept.graces, kept.clocks);
         (self.adverts, self.ears) = (kept.adverts, kept.ears);
         (self.told, self.attempts, self.acked) = (kept.told, kept.attempts, kept.acked);
-        self.refused = kept.refused;
+        (self.refused, self.views) = (kept.refused, kept.views);
     }
 
     /// One of the live reservations.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use sublet_broker::stream::Cursor;
 use sublet_core::advertisement::{Advertisement, Capabilities, GrantReport, Number};
 use sublet_core::id::{ClusterId, Generation, ReservationId, Revision};
 use sublet_core::instruction::{Duty, Instruction, Side};
@@ -54,6 +55,11 @@ pub struct Agent {
     cursor: Option<Revision>,
     lists: u64,
     awaited: u64,
+    /// The stream that is listened to, and up to where it was read.
+    pub(super) stream: u64,
+    pub(super) read: Option<Cursor>,
+    /// When the last part of a stream arrives that is on its way.
+    pub(super) arrives_ms: u64,
     pub(super) dice: Dice,
 }
 
@@ -78,6 +84,9 @@ impl Agent {
             cursor: None,
             lists: 0,
             awaited: 0,
+            stream: 0,
+            read: None,
+            arrives_ms: 0,
             dice,
         }
     }
@@ -153,6 +162,7 @@ impl World {
         agent.up = true;
         agent.sequence = 0;
         agent.cursor = None;
+        (agent.stream, agent.read) = (0, None);
         agent.confirmed.clear();
         let jitter = agent.dice.below(500);
         self.after(jitter, Task::Publish { agent: at, life });
@@ -188,6 +198,11 @@ impl World {
         let Some(agent) = self.agents.get_mut(at).filter(|agent| agent.life == life) else {
             return;
         };
+        if self.setup.streams && !agent.old {
+            let pause = agent.dice.between(800, 4000);
+            self.watch(at);
+            return self.after(pause, Task::List { agent: at, life });
+        }
         agent.lists += 1;
         let full = agent.old || agent.cursor.is_none() || agent.lists.is_multiple_of(16);
         let after = if full { None } else { agent.cursor };
@@ -212,6 +227,14 @@ impl World {
                     self.take_down_absent(at, &list);
                 }
                 self.told(at, list);
+            }
+            (Order::Watch(..), Heard::Part(part)) if agent.stream == call.number => {
+                agent.read = Some(part.cursor);
+                self.audit.streams(&agent.name, agent.life, &part);
+                if part.whole {
+                    self.take_down_absent(at, &part.instructions);
+                }
+                self.told(at, part.instructions);
             }
             (Order::Command(Command::Advertise(_)), Heard::Answer(Ok(settled))) => {
                 if let Reply::Advertised { instructions, .. } = settled.reply {

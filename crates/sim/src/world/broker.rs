@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use sublet_broker::clock::{Clock, Reading};
 use sublet_broker::engine::{Answer, Committer, Contradiction, Engine, Submitted, Work};
+use sublet_broker::stream::Part;
 use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
-use sublet_core::id::Revision;
-use sublet_core::instruction::{self, Instruction};
-use sublet_core::ledger;
+use sublet_core::instruction;
+use sublet_core::ledger::{self, Ledger};
 use sublet_core::market::Entry;
 use sublet_core::plan::{Action, Command};
-use sublet_core::time::Time;
+use sublet_core::time::{Span, Time};
 use sublet_log::{Log, Record, Writer, snapshot};
 
+use super::stream::Streams;
 use super::{EPOCH_MS, Task, World};
 use crate::dice::Dice;
 use crate::home::Fate;
@@ -25,7 +26,8 @@ pub(super) const SWEEP_EVERY_MS: u64 = 200;
 pub(super) const RETRIES_MAX: u32 = 20;
 pub(super) const RETRY_PAUSE_MS: u64 = 250;
 
-type Mailbox = Arc<Mutex<Vec<(Ticket, Revision, Vec<Instruction>)>>>;
+type Mailbox = Arc<Mutex<Vec<(Ticket, Heard)>>>;
+type Look = Box<dyn Fn(&Ledger, Time) -> Heard + Send>;
 
 /// A machine on which a broker runs, again and again.
 pub(super) struct Broker {
@@ -50,6 +52,7 @@ pub(super) struct Process {
     born_ms: u64,
     pub(super) inbox: Vec<Ticket>,
     mailbox: Mailbox,
+    pub(super) streams: Streams,
     woken: bool,
     pub(super) writing: bool,
     pub(super) followed: Vec<Record>,
@@ -127,6 +130,7 @@ impl World {
             born_ms: self.now,
             inbox: vec![],
             mailbox: Mailbox::default(),
+            streams: Streams::default(),
             woken: false,
             writing: false,
             followed: vec![],
@@ -192,8 +196,11 @@ impl World {
         let time = process.clock.now(reading);
         self.audit.takes_in(process.writer, &process.engine, &calls, time);
         let confirms = calls.iter().any(|call| confirms_clock(&call.order));
-        let mailbox = &process.mailbox;
-        let work: Vec<_> = calls.into_iter().map(|call| submitted(call, mailbox)).collect();
+        for call in &calls {
+            process.streams.open(call, &mut process.engine);
+        }
+        let (mailbox, retention) = (&process.mailbox, self.setup.policy.key_retention);
+        let work = calls.into_iter().map(|call| submitted(call, mailbox, retention));
         let mut result = process.engine.step(work, time);
         while result.is_ok() && process.engine.is_behind() {
             result = process.engine.step([], time);
@@ -205,11 +212,15 @@ impl World {
             process.clock.confirm(reading);
             process.healthy_since = process.healthy_since.max(process.clock.now(reading));
         }
-        let due = now >= process.swept_ms + SWEEP_EVERY_MS && !process.clock.is_suspended();
         let time = process.clock.now(reading);
-        if due && (time >= process.grace_over || planted(Bug::NoGrace)) {
+        if now >= process.swept_ms + SWEEP_EVERY_MS {
             process.swept_ms = now;
-            result = result.and_then(|()| process.engine.sweep(time, true));
+            let grace = time < process.grace_over && !planted(Bug::NoGrace);
+            let expire = !process.clock.is_suspended() && !grace;
+            if !expire {
+                self.sometimes.hit("swept without expiring");
+            }
+            result = result.and_then(|()| process.engine.sweep(time, expire));
         }
         if let Err(contradiction) = result {
             let (invariant, why) = (named(&contradiction), format!("{contradiction:?}"));
@@ -218,6 +229,7 @@ impl World {
         self.audit.stepped(process.writer, &process.engine, time, &mut self.sometimes);
         self.check_health(at, time);
         self.close(at);
+        self.tell_watchers(at);
     }
 
     /// Expiry is owed only by a broker that nothing has hindered for a while.
@@ -262,9 +274,15 @@ impl World {
             self.audit.answers(&call, &answer, durable, &mut self.sometimes);
             self.reply(at, call, Heard::Answer(answer));
         }
-        for (call, revision, list) in seen {
-            self.audit.lists(&call, revision, &list);
-            self.reply(at, call, Heard::List(revision, list));
+        for (call, heard) in seen {
+            match heard {
+                Heard::Part(part) => self.begin_stream(at, &call, part),
+                Heard::List(revision, list) => {
+                    self.audit.lists(&call, revision, &list);
+                    self.reply(at, call, Heard::List(revision, list));
+                }
+                Heard::Answer(_) => {}
+            }
         }
     }
 
@@ -295,26 +313,30 @@ fn confirms_clock(order: &Order) -> bool {
     matches!(order, Order::Command(Command::Operate { action: Action::ConfirmClock, .. }))
 }
 
-fn submitted(call: Ticket, mailbox: &Mailbox) -> Submitted<Ticket> {
-    let work = match &call.order {
-        Order::Command(command) => Work::Command(command.clone()),
-        Order::List(cluster, after) => {
-            let (cluster, after, call) = (cluster.clone(), *after, Arc::clone(&call));
-            let mailbox = Arc::clone(mailbox);
-            Work::Look(Box::new(move |books, _| {
-                let ledger = books.ledger();
-                let list: Vec<_> = match after {
-                    Some(after) => instruction::since(ledger, &cluster, Some(after)).collect(),
-                    None => instruction::current(ledger, &cluster).collect(),
-                };
-                let (revision, call) = (ledger.stamp().revision, Arc::clone(&call));
-                let mailbox = Arc::clone(&mailbox);
-                Box::new(move || {
-                    let mut mailbox = mailbox.lock().unwrap_or_else(PoisonError::into_inner);
-                    mailbox.push((call, revision, list));
-                })
-            }))
-        }
+fn submitted(call: Ticket, mailbox: &Mailbox, retention: Span) -> Submitted<Ticket> {
+    let look = |look: Look| {
+        let (call, mailbox) = (Arc::clone(&call), Arc::clone(mailbox));
+        Work::Look(Box::new(move |books, now| {
+            let (call, seen) = (Arc::clone(&call), look(books.ledger(), now));
+            let mailbox = Arc::clone(&mailbox);
+            Box::new(move || {
+                let mut mailbox = mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+                mailbox.push((call, seen));
+            })
+        }))
+    };
+    let work = match call.order.clone() {
+        Order::Command(command) => Work::Command(command),
+        Order::List(cluster, after) => look(Box::new(move |ledger, _| {
+            let list = match after {
+                Some(after) => instruction::since(ledger, &cluster, Some(after)).collect(),
+                None => instruction::current(ledger, &cluster).collect(),
+            };
+            Heard::List(ledger.stamp().revision, list)
+        })),
+        Order::Watch(cluster, after) => look(Box::new(move |ledger, now| {
+            Heard::Part(Part::look(ledger, &cluster, after, now, retention))
+        })),
     };
     Submitted { work, ticket: call }
 }

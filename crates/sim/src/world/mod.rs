@@ -10,6 +10,7 @@ mod commit;
 mod client;
 mod fault;
 mod heal;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

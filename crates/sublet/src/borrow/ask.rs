@@ -17,16 +17,16 @@ use crate::exit::{Exit, Stop};
 #[derive(clap::Args)]
 pub(crate) struct Resources {
     /// Cores, such as 2 or 500m.
-    #[arg(long, value_name = "CORES")]
+    #[arg(long, value_name = "CORES", allow_hyphen_values = true)]
     cpu: Quantity,
     /// Bytes, such as 4Gi.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     memory: Quantity,
     /// Whole GPUs.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_hyphen_values = true)]
     gpu: Option<Quantity>,
     /// Bytes of local disk.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     storage: Option<Quantity>,
     /// Another resource by its Kubernetes name, such as example.com/fpga=1.
     #[arg(long = "resource", value_name = "NAME=AMOUNT")]

@@ -27,7 +27,7 @@ impl One {
         &self,
         act: impl AsyncFnOnce(Client, ReservationId) -> Result<Reservation, Error>,
     ) -> Result<()> {
-        self.connection.run(|client| async move {
+        self.connection.answer(self.output.format, |client| async move {
             let reservation = act(client, self.id).await.answered()?;
             output::one(&reservation, self.output.format, clock::now(), &mut output::stdout())
         })

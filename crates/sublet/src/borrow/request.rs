@@ -6,14 +6,16 @@ use std::time::Duration;
 use anyhow::Result;
 use sublet_core::id::{Key, ReservationId};
 use sublet_core::time::Span;
+use sublet_wire::Code;
 use sublet_wire::client::{Client, Error};
 use sublet_wire::v1::{Decision, Reservation, ReservationRequest};
 
 use super::Ask;
+use super::explain::reasons;
 use crate::clock;
-use crate::connect::{Answered, Connection, failed};
+use crate::connect::{Answered, Connection, failed, said};
 use crate::exit::{Exit, Stop};
-use crate::output::{self, Format, Output};
+use crate::output::{self, Format, Output, left};
 use crate::progress::Progress;
 
 /// How often a request that waits is looked at.
@@ -52,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         explain: args.explain,
         ..args.ask.request()?
     };
-    args.connection.run(|client| async move {
+    args.connection.answer(args.output.format, |client| async move {
         if args.dry_run {
             let decision = client.dry_run(&request).await.map_err(refused)?;
             return show_decision(&decision, args.output.format);
@@ -74,7 +76,7 @@ async fn settle(client: &Client, first: Reservation, args: &Args) -> Result<()> 
     let id: ReservationId = first.id.parse()?;
     let mut reservation = first;
     let progress = (reservation.status.phase == "Pending")
-        .then(|| Progress::start(format!("{id} waits; interrupt to leave it waiting")));
+        .then(|| Progress::say(format!("{}; interrupt to leave it waiting", waits(&reservation))));
     while reservation.status.phase == "Pending" {
         tokio::time::sleep(LOOK_AGAIN).await;
         reservation = client.reservation(id).await.answered()?;
@@ -95,18 +97,36 @@ async fn settle(client: &Client, first: Reservation, args: &Args) -> Result<()> 
     }
 }
 
+/// For what a request waits, and until when.
+fn waits(reservation: &Reservation) -> String {
+    let id = &reservation.id;
+    let until = reservation.status.waits_until;
+    let until = until.map_or_else(String::new, |until| {
+        format!(" until {} ({})", until.whole_seconds(), left(Some(until.time()), clock::now()))
+    });
+    let why = reservation.explanation.as_ref().map(|why| format!(": {}", why.text));
+    format!("{id} waits{until}{}", why.unwrap_or_default())
+}
+
 /// A refusal with what would have been enough, where the broker said so beside its message.
 fn refused(error: Error) -> anyhow::Error {
-    let why = error.problem().and_then(|problem| {
-        let text = &problem.details.explanation.as_ref()?.text;
-        (!problem.error.contains(text.as_str())).then(|| text.clone())
-    });
-    let error = failed(error);
-    match why {
-        // The status stays what it was: it is looked for through all contexts.
-        Some(why) => error.context(why),
-        None => error,
+    match in_our_words(&error) {
+        Some(message) => said(error, message),
+        None => failed(error),
     }
+}
+
+/// Why nobody lends, without the words of the Go system around it.
+pub(crate) fn in_our_words(error: &Error) -> Option<String> {
+    let why = error.problem().and_then(|problem| problem.details.explanation.as_ref())?;
+    let what = match error.code() {
+        Some(Code::NoSuitableCluster) => "no cluster can lend this",
+        Some(Code::ProvidersOverdue) => {
+            "only a cluster that is overdue could lend this, ask again soon"
+        }
+        _ => return None,
+    };
+    Some(format!("{what}: {}", reasons(why)))
 }
 
 fn show(reservation: &Reservation, args: &Args) -> Result<()> {
@@ -114,7 +134,7 @@ fn show(reservation: &Reservation, args: &Args) -> Result<()> {
     output::one(reservation, args.output.format, clock::now(), &mut out)?;
     let why = reservation.explanation.as_ref().filter(|_| is_for_people(args.output.format));
     if let Some(why) = why {
-        writeln!(out, "why: {}", why.text)?;
+        writeln!(out, "why: {}", reasons(why))?;
     }
     Ok(())
 }
@@ -132,7 +152,7 @@ fn show_decision(decision: &Decision, format: Option<Format>) -> Result<()> {
                 decision.target_cluster_id
             )?;
             if let Some(why) = &decision.explanation {
-                writeln!(out, "why: {}", why.text)?;
+                writeln!(out, "why: {}", reasons(why))?;
             }
             Ok(())
         }

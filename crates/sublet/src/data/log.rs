@@ -9,8 +9,9 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use sublet_core::id::Revision;
 use sublet_log::embedded::Embedded;
-use sublet_log::{Log, dump};
+use sublet_log::{Log, Record, dump};
 
+use super::sentence::{at, sentence};
 use crate::exit::{Exit, Stop};
 use crate::output;
 
@@ -63,6 +64,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
+/// One line per event, in sentences.
+fn tell(record: &Record, out: &mut impl Write) -> Result<()> {
+    let (revision, time) = (record.revision(), at(record.time()));
+    if record.events().is_empty() {
+        writeln!(out, "{revision} {time} nothing")?;
+    }
+    for event in record.events() {
+        writeln!(out, "{revision} {time} {}", sentence(event))?;
+    }
+    Ok(())
+}
+
 /// Prints what there is and says where to go on.
 fn print(log: &Embedded, args: &Args, from: Revision, out: &mut impl Write) -> Result<Revision> {
     let mut next = from.max(dump::oldest(log)?);
@@ -75,7 +88,7 @@ fn print(log: &Embedded, args: &Args, from: Revision, out: &mut impl Write) -> R
         for record in &records {
             match args.output {
                 Some(Lines::Json) => writeln!(out, "{}", record.text())?,
-                None => dump::print(record, out)?,
+                None => tell(record, out)?,
             }
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod backup;
 pub(crate) mod fsck;
 pub(crate) mod log;
 pub(crate) mod restore;
+mod sentence;
 
 use std::path::Path;
 

@@ -12,6 +12,7 @@ use super::agent::Heard;
 use super::crash;
 use super::stage::Stage;
 use super::world::World;
+use crate::borrow::request::in_our_words;
 
 /// How many ask at once.
 const CALLERS: u32 = 10;
@@ -149,9 +150,7 @@ fn refused(answer: Result<Reservation, Error>, code: Code) -> Result<String> {
         Err(error) => error,
     };
     ensure!(error.code() == Some(code), "it should have been refused as {code}: {error}");
-    let why = error.problem().and_then(|problem| problem.details.explanation.as_ref());
-    let why = why.filter(|why| !error.to_string().contains(&why.text));
-    Ok(why.map_or_else(|| error.to_string(), |why| format!("{error}: {}", why.text)))
+    Ok(in_our_words(&error).unwrap_or_else(|| error.to_string()))
 }
 
 async fn contend(world: &mut World, stage: &mut Stage) -> Result<Reservation> {

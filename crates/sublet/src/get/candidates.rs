@@ -27,8 +27,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let request = args.ask.request()?;
     let request = CandidateRequest { requester_id: args.requester.to_string(), request };
     let (look, request) = (&args.look, &request);
-    look.connection
-        .run(|client| async move { look.show(async || all(&client, request).await).await })
+    look.answer(|client| async move { look.show(async || all(&client, request).await).await })
 }
 
 async fn all(client: &Client, request: &CandidateRequest) -> Result<Vec<Candidate>> {

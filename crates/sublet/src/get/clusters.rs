@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let look = &args.look;
-    look.connection.run(|client| async move { look.show(async || read(&client, args).await).await })
+    look.answer(|client| async move { look.show(async || read(&client, args).await).await })
 }
 
 async fn read(client: &Client, args: &Args) -> Result<Vec<Cluster>> {

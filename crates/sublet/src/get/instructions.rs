@@ -1,6 +1,7 @@
 //! `sublet get instructions`: what the cluster of the certificate must do, from the stream.
 
 use anyhow::Result;
+use sublet_core::instruction::Duty;
 use sublet_core::time::Time;
 use sublet_wire::Timestamp;
 use sublet_wire::client::{Client, Event};
@@ -20,7 +21,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let Look { output, watch, connection } = &args.look;
-    connection.run(|client| async move {
+    connection.answer(output.format, |client| async move {
         if *watch {
             return follow(&client, args).await;
         }
@@ -86,7 +87,10 @@ impl Row for Instruction {
             self.resources.memory.as_str().into(),
             or_dash(self.resources.gpu.as_deref().unwrap_or_default()).into(),
             self.generation.to_string().into(),
-            left(self.expires_at.map(Timestamp::time), now).into(),
+            match self.duty() {
+                Some(Duty::Keep) => left(self.expires_at.map(Timestamp::time), now).into(),
+                _ => "-".into(),
+            },
         ]
     }
 

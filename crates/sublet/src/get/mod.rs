@@ -6,10 +6,12 @@ mod instructions;
 mod reservations;
 mod revocations;
 
+use std::future::Future;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Subcommand;
+use sublet_wire::client::Client;
 
 use crate::clock;
 use crate::connect::Connection;
@@ -61,6 +63,10 @@ struct Look {
 }
 
 impl Look {
+    fn answer<F: Future<Output = Result<()>>>(&self, act: impl FnOnce(Client) -> F) -> Result<()> {
+        self.connection.answer(self.output.format, act)
+    }
+
     /// Prints what `read` gives, once or whenever it has changed.
     async fn show<R: Row>(&self, read: impl AsyncFn() -> Result<Vec<R>>) -> Result<()> {
         let format = self.output.format;

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::time::Time;
 use sublet_wire::Timestamp;
@@ -21,10 +22,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "ids")]
     cluster: Option<ClusterId>,
     /// Only those in which it has this part.
-    #[arg(long, value_enum, conflicts_with = "ids")]
+    #[arg(long, value_enum, ignore_case = true, conflicts_with = "ids")]
     role: Option<Role>,
     /// Only those in this phase.
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(PHASES), conflicts_with = "ids")]
+    #[arg(long, value_parser = PossibleValuesParser::new(PHASES), ignore_case = true,
+          conflicts_with = "ids")]
     phase: Option<String>,
     /// Also those that are over, which the broker remembers for a day.
     #[arg(short, long, conflicts_with = "ids")]
@@ -52,7 +54,7 @@ enum Role {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let look = &args.look;
-    look.connection.run(|client| async move { look.show(async || read(&client, args).await).await })
+    look.answer(|client| async move { look.show(async || read(&client, args).await).await })
 }
 
 async fn read(client: &Client, args: &Args) -> Result<Vec<Reservation>> {
@@ -67,7 +69,10 @@ async fn read(client: &Client, args: &Args) -> Result<Vec<Reservation>> {
         Role::Requester => "requester".to_owned(),
         Role::Provider => "provider".to_owned(),
     });
-    let (cluster, phase) = (args.cluster.clone(), args.phase.clone());
+    // As the broker writes it, however it was typed.
+    let named = |typed: &String| PHASES.iter().find(|phase| phase.eq_ignore_ascii_case(typed));
+    let phase = args.phase.as_ref().and_then(named).map(ToString::to_string);
+    let cluster = args.cluster.clone();
     let mut query = ReservationQuery { cluster, role, phase, ..ReservationQuery::default() };
     loop {
         let list = client.reservations(&query).await.answered()?;
@@ -101,8 +106,11 @@ impl Row for Reservation {
     fn cells(&self, now: Time) -> Vec<Cell> {
         let (status, amounts) = (&self.status, &self.requested_resources);
         let time = |stamp: Option<Timestamp>| stamp.map(Timestamp::time);
-        let is_over = matches!(status.phase.as_str(), "Releasing" | "Released" | "Failed");
-        let expires = if is_over { "-".into() } else { left(time(status.expires_at), now) };
+        let ends = match status.phase.as_str() {
+            "Releasing" | "Released" | "Failed" => "-".into(),
+            "Pending" => format!("waits {}", left(time(status.waits_until), now)),
+            _ => left(time(status.expires_at), now),
+        };
         let storage = amounts.storage.iter().map(|amount| format!("storage={amount}"));
         let others = amounts.others.iter().map(|(name, amount)| format!("{name}={amount}"));
         let confirmed = match (self.acknowledged, self.generation) {
@@ -118,7 +126,7 @@ impl Row for Reservation {
             amounts.memory.as_str().into(),
             or_dash(amounts.gpu.as_deref().unwrap_or_default()).into(),
             age(time(self.created_at), now).into(),
-            expires.into(),
+            ends.into(),
             or_dash(storage.chain(others).collect::<Vec<_>>().join(",")).into(),
             self.priority.unwrap_or_default().to_string().into(),
             confirmed.into(),

@@ -17,7 +17,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let look = &args.look;
-    look.connection.run(|client| async move {
+    look.answer(|client| async move {
         look.show(async || Ok(client.revocations().await.answered()?.revocations)).await
     })
 }

@@ -12,12 +12,15 @@ pub(crate) fn age(then: Option<Time>, now: Time) -> String {
     then.map_or_else(|| "-".into(), |then| short(seconds(then, now)))
 }
 
-/// How long it is until `then`; `due` when it is over.
+/// How long it is until `then`; `due` when it is over. Rounded to what is shown, so that an hour is
+/// not 59 minutes as soon as somebody looks.
 pub(crate) fn left(then: Option<Time>, now: Time) -> String {
-    match then.map(|then| seconds(now, then)) {
+    match then.map(|then| then.since(now).as_millis().div_ceil(1000)) {
         None => "never".into(),
         Some(0) => "due".into(),
-        Some(seconds) => short(seconds),
+        Some(seconds) if seconds < 10 * MINUTE => short(seconds),
+        Some(seconds) if seconds < 2 * DAY => short(seconds + MINUTE / 2),
+        Some(seconds) => short(seconds + HOUR / 2),
     }
 }
 
@@ -78,6 +81,9 @@ mod tests {
     fn what_is_over_is_due_and_what_has_no_end_never_ends() {
         assert_eq!(left(Some(at(5)), at(5)), "due");
         assert_eq!(left(Some(at(65)), at(5)), "60s");
+        let hour = |gone: u64| left(Some(at(3600)), Time::from_millis(gone));
+        assert_eq!([hour(0), hour(1), hour(29_000), hour(31_000)], ["60m", "60m", "60m", "59m"]);
+        assert_eq!(left(Some(at(599)), Time::from_millis(100)), "9m59s");
         assert_eq!(left(None, at(5)), "never");
     }
 }

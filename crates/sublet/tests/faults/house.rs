@@ -8,13 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use sublet_core::resources::Resources;
-use sublet_core::time::Time;
+use sublet_wire::Code;
 use sublet_wire::client::{Client, Credentials, Error, Options, ReservationQuery};
-use sublet_wire::v1::{
-    Advertisement, Capabilities, Quantities, Reservation, ReservationRequest, ResourceMetrics,
-};
-use sublet_wire::{Code, Timestamp};
+use sublet_wire::v1::{Advertisement, Quantities, Reservation, ReservationRequest};
 use tempfile::TempDir;
+
+use crate::word;
 
 /// What may be left of a broker at the end of a test, and how long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -162,25 +161,7 @@ impl Drop for Broker {
 
 /// What edge says of itself: so many cores and GiB, all of them free.
 pub(crate) fn advertisement(cores: u64) -> Advertisement {
-    let all = Resources::new(cores * 1000, cores << 30);
-    Advertisement {
-        cluster_id: "edge".into(),
-        resources: ResourceMetrics {
-            capacity: (&all).into(),
-            allocatable: (&all).into(),
-            allocated: (&Resources::default()).into(),
-            ..ResourceMetrics::default()
-        },
-        timestamp: Some(Timestamp::from(Time::from_millis(1_700_000_000_000))),
-        capabilities: Some(Capabilities {
-            acknowledge: true,
-            activate: true,
-            renew: true,
-            stream: true,
-            backends: Vec::new(),
-        }),
-        ..Advertisement::default()
-    }
+    word::advertisement("edge", &Resources::new(cores * 1000, cores << 30))
 }
 
 /// A core and a GiB, for so long.

@@ -2,6 +2,8 @@
 //! wrong. What fails is put between the process and the system by preloaded libraries, so the
 //! program under test is the one that is shipped, without any switch for tests in it.
 
+#[path = "../cluster/word.rs"]
+mod word;
 mod house;
 mod preload;
 mod disk;

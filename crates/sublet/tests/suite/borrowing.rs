@@ -46,7 +46,12 @@ fn a_decision_is_explained_before_and_after() {
     assert!(dry.starts_with("edge would lend this now; nothing was reserved\nwhy: edge"), "{dry}");
     assert_eq!(town.anna.ok("get reservations"), "nothing found\n");
     let made = town.ok_as("shop", "request --cpu 2 --memory 1Gi --explain");
-    assert!(made.lines().last().unwrap().starts_with("why: edge"), "{made}");
+    let why: Vec<_> = made.lines().skip(2).collect();
+    assert!(why[0].starts_with("why: edge") && why[1].contains("largest share free"), "{made}");
+    assert!(why[2].contains("shown to operators alone"), "{made}");
+    let id = made.lines().nth(1).unwrap().split(' ').next().unwrap();
+    let seen = town.anna.ok(&format!("explain {id}"));
+    assert!(seen.contains("% cpu") && !seen.contains("not shown"), "{seen}");
     let yaml = town.anna.ok("get reservations -o yaml");
     assert!(yaml.contains("targetClusterID: edge"), "{yaml}");
     let candidates = town.anna.ok("get candidates --for shop --cpu 99 --memory 1Gi");
@@ -61,15 +66,46 @@ fn every_kind_of_no_has_its_status() {
     town.fails_as("shop", "request --cpu 100 --memory 1Gi", 3, "96 cores less");
     town.fails_as("shop", "request --cpu x --memory 1Gi", 2, "--cpu");
     town.fails_as("shop", "request --cpu 0 --memory 1Gi", 2, "greater than zero");
+    town.fails_as("shop", "request --cpu -1 --memory 1Gi", 2, "greater than zero");
+    town.fails_as("shop", "request --cpu 1 --memory -1Gi", 2, "greater than zero");
+    town.fails_as("shop", "release", 2, "--key");
     town.fails_as("shop", "release rsv-aaaaaaaaaaaaaaaaaaaa", 4, "not found");
     town.fails_as("shop", "get clusters edge", 4, "not found");
     town.fails_as("shop", "cordon edge --why test", 6, "operator's certificate");
     let said = town.ok_as("shop", "release --key job-9");
     assert_eq!(said, "nothing was reserved under this key, and nothing will be\n");
     town.fails_as("shop", "request --cpu 1 --memory 1Gi --key job-9", 3, "key");
+    town.anna.fails("--context nobody get clusters", 4, "there are anna, edge, shop");
     town.fails_as("nobody", "get clusters", 4, "there are anna, edge, shop");
     town.stop();
     town.fails_as("shop", "get clusters", 5, "sublet config get-contexts");
+}
+
+#[test]
+fn a_refusal_is_said_once_and_programs_read_it_as_json() {
+    let town = Town::new();
+    town.edge_has(4);
+    let line = "request --cpu 100 --memory 1Gi";
+    let ended = town.run_as("shop", line);
+    let told = ended.err.to_lowercase();
+    assert_eq!(told.matches("no cluster can lend this").count(), 1, "{ended:?}");
+    assert!(!told.contains("suitable") && ended.out.is_empty(), "{ended:?}");
+    let ended = town.run_as("shop", &format!("{line} -o json"));
+    assert_eq!(ended.status, 3, "{ended:?}");
+    let problem: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(problem["code"], "NoSuitableCluster");
+    assert_eq!(problem["explanation"]["refused"]["clusters"], 1);
+    let ended = town.run_as("shop", "release rsv-aaaaaaaaaaaaaaaaaaaa -o json");
+    let problem: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((ended.status, &problem["code"]), (4, &"NoSuchReservation".into()));
+}
+
+#[test]
+fn a_target_that_nobody_knows_is_told_apart_from_those_that_are_counted() {
+    let town = Town::new();
+    town.edge_has(4);
+    let line = "request --cpu 1 --memory 1Gi --target nowhere";
+    town.fails_as("shop", line, 3, "the target is unknown here; of 1 cluster 1 ");
 }
 
 #[test]
@@ -87,6 +123,7 @@ fn flags_stand_in_for_a_context() {
     let mut command = town.anna.command(&["get", "clusters", "-o", "name"]);
     let output = command.env("SUBLET_CONTEXT", "edge").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "edge\n");
+    assert_eq!(town.anna.ok("--context edge get clusters -o name"), "edge\n");
 }
 
 #[test]
@@ -96,8 +133,11 @@ fn a_patient_request_stays_until_it_is_decided() {
     let ended = town.run_as("shop", "request --cpu 3 --memory 1Gi --wait 1s");
     assert_eq!(ended.status, 3, "{ended:?}");
     assert!(ended.err.contains("was not granted"), "{ended:?}");
+    let said = ended.err.lines().next().unwrap();
+    assert!(said.contains("waits until 20") && said.contains("1 core more free on edge"), "{said}");
     let waits = town.ok_as("shop", "request --cpu 3 --memory 1Gi --wait 10m --key w --detach");
-    assert!(waits.contains("Pending"), "{waits}");
+    assert!(waits.contains("Pending") && waits.contains("waits 10m"), "{waits}");
+    assert!(town.ok_as("shop", "get reservations --phase pending").contains("waits "));
     let mut patient = town.follow("shop", "request --cpu 3 --memory 1Gi --wait 10m --key w");
     town.edge_has(4);
     assert!(patient.0.wait().unwrap().success());

@@ -6,12 +6,10 @@ use std::thread;
 use std::time::Duration;
 
 use sublet_core::resources::Resources;
-use sublet_core::time::Time;
-use sublet_wire::Timestamp;
 use sublet_wire::client::{Client, Credentials, Options};
-use sublet_wire::v1::{Advertisement, Capabilities, ResourceMetrics};
 
 use crate::program::{Ended, Person};
+use crate::word::advertisement;
 
 /// A process that does not outlive its test.
 pub(crate) struct Owned(pub(crate) Child);
@@ -33,28 +31,6 @@ pub(crate) fn wait_for<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
         thread::sleep(Duration::from_millis(20));
     }
     panic!("{what} did not come");
-}
-
-/// The word of a cluster that has this much, all of it free.
-pub(crate) fn advertisement(cluster: &str, all: &Resources) -> Advertisement {
-    Advertisement {
-        cluster_id: cluster.into(),
-        resources: ResourceMetrics {
-            capacity: all.into(),
-            allocatable: all.into(),
-            allocated: (&Resources::default()).into(),
-            ..ResourceMetrics::default()
-        },
-        timestamp: Some(Timestamp::from(Time::from_millis(1_700_000_000_000))),
-        capabilities: Some(Capabilities {
-            acknowledge: true,
-            activate: true,
-            renew: true,
-            stream: true,
-            backends: Vec::new(),
-        }),
-        ..Advertisement::default()
-    }
 }
 
 /// A broker and those who use it: the operator anna, whose context is in use, and two clusters.

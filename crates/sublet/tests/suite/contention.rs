@@ -15,10 +15,10 @@ use tokio::sync::{Barrier, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::broker::advertisement;
 use crate::fleet::{Fleet, UNIT, request};
 use crate::journal::{Journal, audit, unsettled};
 use crate::recount::{Amounts, Name, Recount};
+use crate::word::advertisement;
 
 /// Connections at most, each of another cluster: with more clients, several share one.
 const CONNECTIONS_MAX: usize = 500;

@@ -33,20 +33,27 @@ pub(crate) struct Fleet {
     broker: Option<Owned>,
     http: SocketAddr,
     health: SocketAddr,
+    flags: &'static str,
 }
 
 impl Fleet {
     pub(crate) fn new() -> Self {
+        Self::with("", "")
+    }
+
+    /// With this policy, and these flags besides.
+    pub(crate) fn with(policy: &str, flags: &'static str) -> Self {
         let anna = Person::new();
         anna.ok("ca init --dir ca");
         anna.ok("ca issue broker --dir ca --server --out certs/broker");
         anna.ok("ca issue anna --dir ca --operator --out certs/anna");
+        fs::write(anna.path("policy.toml"), policy).unwrap();
         let authority = anna.read("ca/ca.crt");
         let key = KeyPair::from_pem(&anna.read("ca/ca.key")).unwrap();
         let issuer = Issuer::from_ca_cert_pem(&authority, key).unwrap();
         let nowhere: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let mut fleet =
-            Self { anna, authority, issuer, broker: None, http: nowhere, health: nowhere };
+            Self { anna, authority, issuer, broker: None, http: nowhere, health: nowhere, flags };
         fleet.start();
         let text = wait_for("the broker", || fs::read(fleet.anna.path("at.json")).ok());
         let at: serde_json::Value = serde_json::from_slice(&text).unwrap();
@@ -58,8 +65,10 @@ impl Fleet {
     /// Starts the broker, where it was before if it was anywhere.
     pub(crate) fn start(&mut self) {
         let line = "broker --data-dir data --http-cert-path certs/broker --address-file at.json \
-                    --http-bind-address 127.0.0.1 --end-with-stdin --log-level warn";
-        let mut words: Vec<_> = line.split_whitespace().collect();
+                    --http-bind-address 127.0.0.1 --end-with-stdin --log-level warn \
+                    --policy policy.toml";
+        let mut words: Vec<_> =
+            line.split_whitespace().chain(self.flags.split_whitespace()).collect();
         let (port, health) = (self.http.port().to_string(), self.health.to_string());
         words.extend(["--http-port", &port, "--health-probe-bind-address", &health]);
         let path = self.anna.path("broker.log");

@@ -41,8 +41,8 @@ fn the_log_is_printed_for_people_and_for_scripts() {
     let anna = with_log(3);
     let lines = anna.ok("log data");
     assert_eq!(lines.lines().count(), 3);
-    assert!(lines.starts_with("1 1970-01-01T00:00:01.000Z 0000"), "{lines}");
-    assert!(lines.contains("{\"cordoned\":{\"cluster\":\"edge-3\""), "{lines}");
+    assert!(lines.starts_with("1 1970-01-01T00:00:01Z "), "{lines}");
+    assert!(lines.contains(" edge-3 cordoned by "), "{lines}");
     assert_eq!(anna.ok("log data --from 3").lines().count(), 1);
     let json = anna.ok("log data --from 2 -o json");
     let records: Vec<serde_json::Value> =
@@ -103,7 +103,7 @@ fn a_backup_is_made_while_a_broker_writes_and_gives_the_same_log_again() {
     assert_eq!(head(&anna.path("again")), 41, "forty records, and that it was restored");
     let last = anna.ok("log again --from 41");
     assert!(last.contains("restored") && last.contains("disk-gone"), "{last}");
-    assert!(last.contains("\"operator\":\"anna\""), "{last}");
+    assert!(last.contains("by operator anna"), "{last}");
     let first =
         |folder: &str| anna.ok(&format!("log {folder}")).lines().take(40).collect::<String>();
     assert_eq!(first("data"), first("again"));

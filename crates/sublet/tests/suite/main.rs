@@ -1,6 +1,8 @@
 //! The binary as people and scripts use it: real processes, their output and their exit status.
 
 mod program;
+#[path = "../cluster/word.rs"]
+mod word;
 mod broker;
 mod certificates;
 mod contexts;

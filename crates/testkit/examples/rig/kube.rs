@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use sublet_testkit::binaries::{Binaries, BuildError, Places, Program, Progress, build};
+use sublet_testkit::binaries::{BuildError, Places, Program, Progress, build};
 
 /// How often a log, which is no terminal, is told that something is still being done.
 const REMIND: Duration = Duration::from_secs(30);
@@ -11,12 +11,16 @@ const REMIND: Duration = Duration::from_secs(30);
 /// Finds or builds all of them, and says where they are.
 pub(crate) fn run() -> Result<(), BuildError> {
     let places = Places::from_environment();
-    if Binaries::find(&places).is_err() {
-        println!("building etcd, Kubernetes, kubectl and KWOK from source, once on this machine;");
-        println!("some minutes, 5 GB while it builds, 0.4 GB after: {}", places.built().display());
-    }
-    let mut display = Display { reminded: Duration::ZERO, terminal: io::stdout().is_terminal() };
-    let binaries = build(&places, &mut |progress| display.show(progress))?;
+    let terminal = io::stdout().is_terminal();
+    let mut display = Display { begun: false, reminded: Duration::ZERO, terminal };
+    let binaries = build(&places, &mut |progress| {
+        if matches!(progress, Progress::Building { .. }) && !display.begun {
+            display.begun = true;
+            println!("building from source, once on this machine: some minutes, 5 GB meanwhile,");
+            println!("0.4 GB after; to {}", places.built().display());
+        }
+        display.show(progress);
+    })?;
     for program in Program::ALL {
         println!("{:<24}{}", program.name(), binaries.path(program).display());
     }
@@ -25,6 +29,7 @@ pub(crate) fn run() -> Result<(), BuildError> {
 
 /// A line that counts, or lines now and then.
 struct Display {
+    begun: bool,
     reminded: Duration,
     terminal: bool,
 }

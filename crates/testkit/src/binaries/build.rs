@@ -54,13 +54,13 @@ pub enum Progress {
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// There is no Go.
-    #[error("{missing}\nGo is not installed, so it cannot be built either. {}", install())]
+    #[error("{}.\nGo, which would build them, is not installed. {}", .missing.not_found(), install())]
     NoGo {
         /// What is wanted.
         missing: Missing,
     },
     /// There is an old Go.
-    #[error("{missing}\nGo is here, but too old: it says `{found}`. {}", install())]
+    #[error("{}.\nGo, which would build them, is too old: {found}. {}", .missing.not_found(), install())]
     OldGo {
         /// What is wanted.
         missing: Missing,
@@ -116,7 +116,15 @@ pub fn build(places: &Places, report: &mut dyn FnMut(Progress)) -> Result<Binari
         Ok(binaries) => return Ok(binaries),
         Err(missing) => missing,
     };
-    let go = find_go(&missing)?;
+    build_with(find_go(&missing)?, places, report)
+}
+
+/// Builds what is missing with this Go, one process at a time.
+fn build_with(
+    go: &str,
+    places: &Places,
+    report: &mut dyn FnMut(Progress),
+) -> Result<Binaries, BuildError> {
     let lock = places.cache().join("lock");
     let lock = Lock::take(&lock, || report(Progress::Waiting))
         .map_err(failed(format!("{} was not locked", lock.display())))?;
@@ -165,10 +173,10 @@ fn minor(version: &str) -> Option<u32> {
 }
 
 /// The folders of a build, all in one file system, so that a rename is enough.
-struct Workshop {
+struct Workshop<'a> {
     /// The program that builds.
-    go: &'static str,
-    /// Modules, logs and what is not whole yet.
+    go: &'a str,
+    /// Modules, each in a folder of its own, and what is made in them, in another.
     scratch: PathBuf,
     /// Go's own cache.
     cache: PathBuf,
@@ -176,8 +184,8 @@ struct Workshop {
     results: PathBuf,
 }
 
-impl Workshop {
-    fn open(places: &Places, go: &'static str) -> Result<Self, BuildError> {
+impl<'a> Workshop<'a> {
+    fn open(places: &Places, go: &'a str) -> Result<Self, BuildError> {
         let inside = |name| places.cache().join(name);
         let (scratch, cache, results) = (inside("build"), inside("go-build"), places.built());
         let workshop = Self { go, scratch, cache, results };
@@ -189,8 +197,9 @@ impl Workshop {
 
     /// Builds one program; `tick` is called while it does.
     fn build(&self, program: Program, tick: &mut dyn FnMut()) -> Result<(), BuildError> {
-        let name = program.name();
-        let (unfinished, log) = (self.scratch.join(name), self.scratch.join(format!("{name}.log")));
+        let (name, made) = (program.name(), self.scratch.join("made"));
+        make(&made)?;
+        let (unfinished, log) = (made.join(name), made.join(format!("{name}.log")));
         let mut command = self.command(program, &unfinished)?;
         let output = File::create(&log).map_err(failed(format!("{} not made", log.display())))?;
         let error_output = output.try_clone().map_err(failed("a handle was not doubled"))?;
@@ -217,7 +226,7 @@ impl Workshop {
     /// The command that builds a program.
     fn command(&self, program: Program, output: &Path) -> Result<Command, BuildError> {
         let module = module(program);
-        let folder = self.scratch.join(module.name);
+        let folder = self.scratch.join("modules").join(module.name);
         make(&folder)?;
         let path = folder.join("go.mod");
         if !path.exists() {
@@ -256,6 +265,46 @@ mod tests {
         assert_eq!(minor("go1.26.8"), Some(26));
         assert_eq!(minor("go1.26rc1"), Some(26));
         assert_eq!(minor("devel +abc"), None);
+    }
+
+    /// A program that answers as `go build … -o FILE PACKAGE` does, and fails for one package.
+    fn go_that_fails_for(folder: &Path, package: &str) -> String {
+        let script = format!(
+            "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\n\
+             case $3 in *{package}) echo no such thing as \"$3\"; exit 1;; esac\n\
+             if [ -d \"$2\" ]; then echo built > \"$2/server\"; else echo built > \"$2\"; fi\n"
+        );
+        let (text, path) = (folder.join("go.sh"), folder.join("go"));
+        fs::write(&text, script).unwrap();
+        // By another process: a file that this one has written may still be open in a child that
+        // another test starts just now, and then it cannot be run.
+        let made = Command::new("install").args(["-m", "755"]).args([&text, &path]).status();
+        assert!(made.unwrap().success());
+        path.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn what_is_built_is_found_and_a_build_that_was_broken_off_goes_on_where_it_was() {
+        let home = tempfile::tempdir().unwrap();
+        let places = Places { chosen: None, shared: None, cache: home.path().join("kube") };
+        let mut built = Vec::new();
+        let mut report = |progress| {
+            if let Progress::Built { program, .. } = progress {
+                built.push(program);
+            }
+        };
+        let go = go_that_fails_for(home.path(), "/kwok");
+        let error = build_with(&go, &places, &mut report).unwrap_err().to_string();
+        assert!(error.contains("kwok was not built"), "{error}");
+        assert!(error.ends_with("no such thing as sigs.k8s.io/kwok/cmd/kwok"), "{error}");
+        assert_eq!(Binaries::find(&places).unwrap_err().programs, [Program::Kwok]);
+
+        let go = go_that_fails_for(home.path(), "/nothing");
+        let binaries = build_with(&go, &places, &mut report).unwrap();
+        assert_eq!(built, Program::ALL);
+        assert_eq!(binaries.path(Program::Etcd), places.built().join("etcd"));
+        let left: Vec<_> = fs::read_dir(&places.cache).unwrap().flatten().collect();
+        assert_eq!(left.len(), 2, "the release and the lock: {left:?}");
     }
 
     #[test]

@@ -38,11 +38,7 @@ pub struct Binaries(BTreeMap<Program, PathBuf>);
 
 /// Some programs are not on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{} not found in $SUBLET_KUBE_BIN, $KUBEBUILDER_ASSETS or {}: run `cargo xtask kube`",
-    names(.programs),
-    .cache.display()
-)]
+#[error("{}: run `cargo xtask kube`", self.not_found())]
 pub struct Missing {
     /// Which.
     pub programs: Vec<Program>,
@@ -50,9 +46,13 @@ pub struct Missing {
     pub cache: PathBuf,
 }
 
-fn names(programs: &[Program]) -> String {
-    let names: Vec<_> = programs.iter().map(|program| program.name()).collect();
-    names.join(", ")
+impl Missing {
+    /// What was looked for, and where.
+    fn not_found(&self) -> String {
+        let names: Vec<_> = self.programs.iter().map(|program| program.name()).collect();
+        let (names, cache) = (names.join(", "), self.cache.display());
+        format!("{names} not found in $SUBLET_KUBE_BIN, $KUBEBUILDER_ASSETS or {cache}")
+    }
 }
 
 impl Places {

@@ -1,6 +1,6 @@
 //! What the client shows, and whom it believes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, fs};
 
@@ -17,6 +17,8 @@ pub struct Credentials {
     certificate: Vec<u8>,
     key: Vec<u8>,
     authorities: Vec<u8>,
+    /// Where they are from, in this order, if they are from files.
+    files: Option<[PathBuf; 3]>,
 }
 
 /// Says nothing of the key.
@@ -29,16 +31,31 @@ impl fmt::Debug for Credentials {
 impl Credentials {
     /// From the bytes of the three files.
     pub fn from_pem(certificate: Vec<u8>, key: Vec<u8>, authorities: Vec<u8>) -> Self {
-        Self { certificate, key, authorities }
+        Self { certificate, key, authorities, files: None }
     }
 
     /// From a folder with `tls.crt`, `tls.key` and `ca.crt`, as a Secret is mounted.
     pub fn from_folder(folder: &Path) -> Result<Self, Error> {
-        let read = |name: &str| {
-            let path = folder.join(name);
-            fs::read(&path).map_err(|source| Error::Read { path, source })
+        Self::from_files(["tls.crt", "tls.key", "ca.crt"].map(|name| folder.join(name)))
+    }
+
+    /// From three files: the certificate, its key, the authorities. A client uses them as they are
+    /// when it connects: it notices when they are renewed.
+    pub fn from_files(files: [PathBuf; 3]) -> Result<Self, Error> {
+        let read = |path: &PathBuf| {
+            fs::read(path).map_err(|source| Error::Read { path: path.clone(), source })
         };
-        Ok(Self::from_pem(read("tls.crt")?, read("tls.key")?, read("ca.crt")?))
+        let [certificate, key, authorities] =
+            [read(&files[0])?, read(&files[1])?, read(&files[2])?];
+        Ok(Self { certificate, key, authorities, files: Some(files) })
+    }
+
+    /// The same from the files as they are now; none if nothing has changed, or they cannot be read.
+    pub(super) fn renewed(&self) -> Option<Self> {
+        let now = Self::from_files(self.files.clone()?).ok()?;
+        let parts =
+            |all: &Self| [all.certificate.clone(), all.key.clone(), all.authorities.clone()];
+        (parts(&now) != parts(self)).then_some(now)
     }
 
     pub(super) fn config(&self) -> Result<ClientConfig, Error> {

@@ -4,7 +4,8 @@
 //! again, with growing and random pauses, when the broker cannot be reached, does not answer, or
 //! says that it is busy, for as long as [`Options`] let it. When a reservation's fate is not known
 //! at the end, its key is released, so that nothing is held that nobody knows of (see
-//! [`Client::reserve`]). [`Instructions`] is the stream of what to do: it comes back by itself, at
+//! [`Client::reserve`]). Credentials that were read from files are read again when those are renewed.
+//! [`Instructions`] is the stream of what to do: it comes back by itself, at
 //! the place where it was cut.
 
 mod options;
@@ -12,6 +13,7 @@ mod credentials;
 mod error;
 mod pause;
 mod tls;
+mod pool;
 mod transport;
 mod call;
 mod reserve;

@@ -6,8 +6,8 @@ use super::call::{at, query};
 use super::{Client, Error, Page};
 use crate::paths;
 use crate::v1::{
-    CandidateList, CandidateRequest, Cap, Cluster, ClusterList, ReservationList, Revocation,
-    RevocationList, Why,
+    CandidateList, CandidateRequest, Cap, Cluster, ClusterDecision, ClusterList, ReservationList,
+    Revocation, RevocationList, Why,
 };
 
 /// Which reservations.
@@ -48,18 +48,18 @@ impl Client {
     }
 
     /// Grant nothing new there.
-    pub async fn cordon(&self, cluster: &ClusterId, why: &str) -> Result<(), Error> {
-        self.tell(at(paths::CORDON, cluster), &because(why)).await
+    pub async fn cordon(&self, cluster: &ClusterId, what: &ClusterDecision) -> Result<(), Error> {
+        self.tell(at(paths::CORDON, cluster), what).await
     }
 
     /// Let it take part again.
-    pub async fn uncordon(&self, cluster: &ClusterId, why: &str) -> Result<(), Error> {
-        self.tell(at(paths::UNCORDON, cluster), &because(why)).await
+    pub async fn uncordon(&self, cluster: &ClusterId, what: &ClusterDecision) -> Result<(), Error> {
+        self.tell(at(paths::UNCORDON, cluster), what).await
     }
 
     /// Grant nothing new there, and take back what it lends.
-    pub async fn drain(&self, cluster: &ClusterId, why: &str) -> Result<(), Error> {
-        self.tell(at(paths::DRAIN, cluster), &because(why)).await
+    pub async fn drain(&self, cluster: &ClusterId, what: &ClusterDecision) -> Result<(), Error> {
+        self.tell(at(paths::DRAIN, cluster), what).await
     }
 
     /// The most that it lends in all.
@@ -68,13 +68,17 @@ impl Client {
     }
 
     /// Give it up.
-    pub async fn declare_lost(&self, cluster: &ClusterId, why: &str) -> Result<(), Error> {
-        self.tell(at(paths::LOST, cluster), &because(why)).await
+    pub async fn declare_lost(
+        &self,
+        cluster: &ClusterId,
+        what: &ClusterDecision,
+    ) -> Result<(), Error> {
+        self.tell(at(paths::LOST, cluster), what).await
     }
 
     /// Let it lend after a restore although it has not reported.
-    pub async fn vouch(&self, cluster: &ClusterId, why: &str) -> Result<(), Error> {
-        self.tell(at(paths::VOUCH, cluster), &because(why)).await
+    pub async fn vouch(&self, cluster: &ClusterId, what: &ClusterDecision) -> Result<(), Error> {
+        self.tell(at(paths::VOUCH, cluster), what).await
     }
 
     /// What is revoked.
@@ -94,7 +98,8 @@ impl Client {
 
     /// The wall clock that is far ahead is right.
     pub async fn confirm_clock(&self, why: &str) -> Result<(), Error> {
-        self.tell(paths::CONFIRM_CLOCK.to_owned(), &because(why)).await
+        let why = Why { why: why.to_owned() };
+        self.tell(paths::CONFIRM_CLOCK.to_owned(), &why).await
     }
 
     /// What every cluster is to a request, a page of them.
@@ -110,8 +115,4 @@ impl Client {
 fn paged(path: &str, page: &Page) -> String {
     let limit = page.limit.map(|limit| limit.to_string());
     query(path, &[("limit", limit), ("after", page.after.clone())])
-}
-
-fn because(why: &str) -> Why {
-    Why { why: why.to_owned() }
 }

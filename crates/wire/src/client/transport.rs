@@ -1,27 +1,19 @@
 //! Connections: one try of one call at one broker, with its timeouts and bounds.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client as Pool;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use sublet_core::id::Key;
 use tokio::time::timeout;
 
+use super::pool::Pools;
 use super::{Error, Options, tls};
 use crate::limits::DOCUMENT_MAX;
 use crate::v1::WatchEvent;
 use crate::{Problem, Shape, decode};
-
-/// How long an idle connection is kept, and how often one that carries streams is checked.
-const IDLE: Duration = Duration::from_mins(1);
-const PING_EVERY: Duration = Duration::from_secs(20);
 
 /// What is to be asked.
 pub(super) struct Call<'a> {
@@ -48,7 +40,7 @@ pub(super) struct Answer {
 /// The brokers and the connections to them.
 pub(super) struct Transport {
     pub(super) options: Options,
-    pool: Pool<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    pools: Pools,
     urls: Vec<String>,
     /// The broker that answered last; only a hint.
     preferred: AtomicUsize,
@@ -60,22 +52,8 @@ impl Transport {
         if urls.is_empty() {
             return Err(Error::NoUrl);
         }
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(options.connect_timeout));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(options.credentials.config()?)
-            .https_only()
-            .enable_all_versions()
-            .wrap_connector(tcp);
-        let pool = Pool::builder(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .http2_keep_alive_interval(PING_EVERY)
-            .build(connector);
-        Ok(Self { options, pool, urls, preferred: AtomicUsize::new(0) })
+        let pools = Pools::new(&options)?;
+        Ok(Self { options, pools, urls, preferred: AtomicUsize::new(0) })
     }
 
     pub(super) fn urls(&self) -> impl Iterator<Item = &str> {
@@ -150,7 +128,7 @@ impl Transport {
         }
         let request =
             request.body(Full::new(call.body.clone())).map_err(|_| Error::Url(url.to_owned()))?;
-        self.pool.request(request).await.map_err(|source| {
+        self.pools.pool().request(request).await.map_err(|source| {
             let (url, sent) = (url.to_owned(), !source.is_connect());
             match tls::cause(&source).filter(|cause| !sent || tls::is_about_trust(cause)) {
                 Some(cause) => Error::Tls { url, source: cause.clone() },

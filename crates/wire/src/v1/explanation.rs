@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use sublet_core::decision::explain as core;
+use sublet_core::decision::filter::Filter;
+use sublet_core::policy::Visibility;
 
 use super::{Amounts, Constraint, request};
 use crate::decode::object;
@@ -23,6 +25,9 @@ pub struct Explanation {
     /// Why nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refused>,
+    /// What is not told here, why not, and who may see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
 }
 
 /// Why a request was granted where it was.
@@ -81,7 +86,8 @@ pub struct Price {
 pub struct Refused {
     /// How many clusters are known.
     pub clusters: u64,
-    /// How many each filter refused; each cluster is counted once, at its first reason.
+    /// How many each filter refused; each cluster is counted once, at its first reason. A target
+    /// that nobody knows is `unknown`, and is none of the clusters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, u64>,
     /// How many would have taken it, were it not for the allowance.
@@ -130,7 +136,36 @@ pub struct Lift {
     pub constraint: Option<Constraint>,
 }
 
-object!(Explanation { "text" => text, "granted" => granted, "refused" => refused });
+object!(Explanation {
+    "text" => text,
+    "granted" => granted,
+    "refused" => refused,
+    "withheld" => withheld,
+});
+
+impl Explanation {
+    /// As much of it as `visibility` lets a cluster see; if that is not all, it says so.
+    pub fn seen_by(why: &core::Explanation, visibility: Visibility) -> Self {
+        let seen = why.seen_by(visibility);
+        let withheld = (seen != *why).then(|| withheld(visibility).to_owned());
+        Self { withheld, ..Self::from(&seen) }
+    }
+}
+
+fn withheld(visibility: Visibility) -> &'static str {
+    match visibility {
+        Visibility::Counts => {
+            "names and figures of other clusters are shown to operators alone \
+             (the broker's policy: visibility = \"counts\")"
+        }
+        Visibility::Names => {
+            "the figures of other clusters are shown to operators alone \
+             (the broker's policy: visibility = \"names\")"
+        }
+        Visibility::Everything => "nothing",
+    }
+}
+
 object!(Granted { "strategy" => strategy, "winner" => winner, "runnersUp" => runners_up });
 object!(Ranked { "clusterID" => cluster_id, "left" => left, "price" => price });
 object!(Left { "resource" => resource, "hundredthsOfPercent" => hundredths_of_percent });
@@ -152,8 +187,19 @@ impl From<&core::Explanation> for Explanation {
             core::Explanation::Granted(granted) => (Some(granted.into()), None),
             core::Explanation::Refused(refused) => (None, Some(refused.into())),
         };
-        Self { text: why.to_string(), granted, refused }
+        Self { text: text(why), granted, refused, withheld: None }
     }
+}
+
+/// In a sentence. A target that nobody knows is none of the clusters that are counted, so it is told
+/// apart from them: the counts add up.
+pub(crate) fn text(why: &core::Explanation) -> String {
+    let core::Explanation::Refused(refused) = why else { return why.to_string() };
+    let mut others = refused.clone();
+    if others.refused.remove(&Filter::Unknown).is_none() {
+        return why.to_string();
+    }
+    format!("the target is unknown here; {}", core::Explanation::Refused(others))
 }
 
 impl From<&core::Granted> for Granted {

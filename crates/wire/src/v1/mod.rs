@@ -22,12 +22,15 @@ pub use candidate::{Candidate, CandidateList, CandidateRequest};
 pub use cluster::{Cluster, ClusterList};
 pub use explanation::{Explanation, Granted, Left, Lift, Nearest, Price, Ranked, Refused};
 pub use instruction::{Acknowledgement, Cursor, Instruction, WatchEvent, WatchType};
-pub use operator::{Cap, Note, Revocation, RevocationList, Why};
+pub use operator::{Cap, ClusterDecision, Note, Revocation, RevocationList, Why};
 pub use quantities::{Amounts, Quantities};
 pub use request::{Constraint, Operator, ReservationRequest};
 pub use reservation::{
     Decision, Failed, Renewal, Reservation, ReservationList, Resizing, Status, View,
 };
+
+pub(crate) use explanation::text as explanation_text;
+pub use reservation_text::{actor, reason};
 
 /// The phases, as the wire names them.
 pub const PHASES: [&str; 6] = ["Pending", "Reserved", "Active", "Releasing", "Released", "Failed"];

@@ -5,8 +5,8 @@ use sublet_core::event::{self, Subject};
 use sublet_core::id::ClusterId;
 use sublet_core::resources::Limits;
 
-use super::Amounts;
 use super::reservation_text::actor;
+use super::{Amounts, is_false};
 use crate::decode::object;
 use crate::problem::Invalid;
 
@@ -19,6 +19,18 @@ pub struct Why {
     pub why: String,
 }
 
+/// The body of a decision about a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct ClusterDecision {
+    /// Why, for whoever reads the log later.
+    #[serde(default)]
+    pub why: String,
+    /// Also about a cluster that nobody has heard of; without it that is taken for a slip.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub force: bool,
+}
+
 /// The most that a cluster lends in all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
@@ -29,6 +41,9 @@ pub struct Cap {
     /// Why, for whoever reads the log later.
     #[serde(default)]
     pub why: String,
+    /// Also about a cluster that nobody has heard of; without it that is taken for a slip.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub force: bool,
 }
 
 /// A cluster, or one certificate, that is believed no longer, or again.
@@ -68,7 +83,8 @@ pub struct Note {
 }
 
 object!(Why { "why" => why });
-object!(Cap { "limits" => limits, "why" => why });
+object!(ClusterDecision { "why" => why, "force" => force });
+object!(Cap { "limits" => limits, "why" => why, "force" => force });
 object!(Revocation { "clusterID" => cluster_id, "serial" => serial, "by" => by, "why" => why });
 object!(RevocationList { "revocations" => revocations });
 object!(Note { "by" => by, "why" => why });

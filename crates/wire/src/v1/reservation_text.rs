@@ -3,7 +3,7 @@
 use sublet_core::reservation::{Actor, Confirmation, Reason, Reservation, State};
 
 /// A reason as the wire names it.
-pub(crate) fn reason(reason: Reason) -> &'static str {
+pub fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::ReleasedByRequester => "ReleasedByRequester",
         Reason::WithdrawnByProvider => "WithdrawnByProvider",
@@ -28,7 +28,7 @@ pub(crate) fn confirmation(known: Confirmation) -> &'static str {
 }
 
 /// Somebody who did something, for people.
-pub(crate) fn actor(actor: &Actor) -> String {
+pub fn actor(actor: &Actor) -> String {
     match actor {
         Actor::Cluster(cluster) => format!("cluster {cluster}"),
         Actor::Operator(name) => format!("operator {name}"),

@@ -6,6 +6,7 @@ mod calls;
 mod reserving;
 mod streaming;
 mod second;
+mod renewing;
 
 use std::time::Duration;
 

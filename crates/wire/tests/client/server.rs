@@ -19,6 +19,8 @@ pub(crate) struct Seen {
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: String,
+    /// The certificate that the client showed.
+    pub(crate) certificate: Vec<u8>,
 }
 
 impl Seen {
@@ -149,5 +151,7 @@ async fn read(stream: &mut BufReader<TlsStream<TcpStream>>) -> Option<Seen> {
     let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Seen { method, path, headers, body: String::from_utf8(body).ok()? })
+    let shown = stream.get_ref().get_ref().1.peer_certificates();
+    let certificate = shown?.first()?.to_vec();
+    Some(Seen { method, path, headers, body: String::from_utf8(body).ok()?, certificate })
 }

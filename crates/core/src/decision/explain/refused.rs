@@ -25,7 +25,7 @@ use crate::resources::{Kind, Resources};
 
 /// Which lifts are told first: what the requester can do, what comes by itself, what operators and
 /// owners can do.
-const LIFTS: [Filter; 11] = [
+const LIFTS: [Filter; 12] = [
     Filter::Target,
     Filter::Labels,
     Filter::Backend,
@@ -34,6 +34,7 @@ const LIFTS: [Filter; 11] = [
     Filter::AwaitingReport,
     Filter::NotLending,
     Filter::Cordoned,
+    Filter::Crowded,
     Filter::Policy,
     Filter::Revoked,
     Filter::Lost,

@@ -132,6 +132,7 @@ impl Display for Lift {
             (Filter::AwaitingReport, _) => write!(f, "a report from {cluster} since the restore"),
             (Filter::NotLending, _) => write!(f, "{cluster} lending again"),
             (Filter::Cordoned, _) => write!(f, "{cluster} uncordoned"),
+            (Filter::Crowded, _) => write!(f, "one grant fewer on {cluster}"),
             (Filter::Policy, _) => write!(f, "a policy that lets you borrow from {cluster}"),
             (Filter::Revoked, _) => write!(f, "{cluster} reinstated"),
             (Filter::Lost, _) => write!(f, "{cluster} back"),

@@ -267,28 +267,49 @@ impl Index {
         strategy: Strategy,
         accept: impl FnMut(&ClusterId) -> bool,
     ) -> Option<ClusterId> {
-        match strategy {
-            Strategy::Headroom => self.scan_by::<Headroom>(resources, accept),
-            Strategy::Binpack => self.scan_by::<Binpack>(resources, accept),
-            Strategy::Cost => self.scan_by::<Cheapest>(resources, accept),
-        }
+        scan(self.slots.iter(), resources, strategy, accept)
     }
 
-    fn scan_by<R: Ranking>(
+    /// The same among some providers only.
+    pub(crate) fn best_among(
         &self,
+        some: &[&ClusterId],
         resources: &Resources,
-        mut accept: impl FnMut(&ClusterId) -> bool,
+        strategy: Strategy,
+        accept: impl FnMut(&ClusterId) -> bool,
     ) -> Option<ClusterId> {
-        let mut best = None;
-        for Slot { cluster, row, tag, .. } in self.slots.iter() {
-            if row.is_open() && resources.fits_in(&row.room) {
-                let score = R::score(score::headroom(resources, row), resources, || *tag);
-                let this = Some((score, Reverse(cluster)));
-                if this > best && accept(cluster) {
-                    best = this;
-                }
+        let slots = some.iter().filter_map(|cluster| self.slots.get(*self.numbers.get(*cluster)?));
+        scan(slots, resources, strategy, accept)
+    }
+}
+
+fn scan<'a>(
+    slots: impl Iterator<Item = &'a Slot>,
+    resources: &Resources,
+    strategy: Strategy,
+    accept: impl FnMut(&ClusterId) -> bool,
+) -> Option<ClusterId> {
+    match strategy {
+        Strategy::Headroom => scan_by::<Headroom>(slots, resources, accept),
+        Strategy::Binpack => scan_by::<Binpack>(slots, resources, accept),
+        Strategy::Cost => scan_by::<Cheapest>(slots, resources, accept),
+    }
+}
+
+fn scan_by<'a, R: Ranking>(
+    slots: impl Iterator<Item = &'a Slot>,
+    resources: &Resources,
+    mut accept: impl FnMut(&ClusterId) -> bool,
+) -> Option<ClusterId> {
+    let mut best = None;
+    for Slot { cluster, row, tag, .. } in slots {
+        if row.is_open() && resources.fits_in(&row.room) {
+            let score = R::score(score::headroom(resources, row), resources, || *tag);
+            let this = Some((score, Reverse(cluster)));
+            if this > best && accept(cluster) {
+                best = this;
             }
         }
-        best.map(|(_, Reverse(cluster))| cluster.clone())
     }
+    best.map(|(_, Reverse(cluster))| cluster.clone())
 }

@@ -198,7 +198,7 @@ impl Model {
                 let place = |s: &Story| (std::cmp::Reverse(s.priority), s.asked);
                 let of = |id: &ReservationId| self.stories.get(id).map(place);
                 let filled = match result.as_ref().map(|plan| &plan.reply) {
-                    Ok(Reply::Filled(found)) => of(&found.2),
+                    Ok(Reply::Filled(found) | Reply::NotYetFilled(found)) => of(&found.2),
                     _ => None,
                 };
                 let after = after.and_then(|after| of(&after.2));

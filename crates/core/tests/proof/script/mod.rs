@@ -102,8 +102,14 @@ impl Script {
         let mut after = None;
         loop {
             let plan = self.world.run(&Command::Fill { after, floor: None }).unwrap();
-            let Reply::Filled(place) = plan.reply else { return };
-            after = Some(place);
+            match plan.reply {
+                Reply::Filled(place) => after = Some(place),
+                Reply::NotYetFilled(place) => {
+                    after = Some(place);
+                    continue;
+                }
+                _ => return,
+            }
             self.tell(Ok(plan));
         }
     }

@@ -12,8 +12,7 @@ const BROKER: &str = include_str!("../fixtures/go-broker-objects.json");
 
 fn cluster() -> Cluster {
     let cluster = Cluster::start(Setup::api("rome")).unwrap();
-    let all: String = FILES.iter().map(|(_, text)| format!("---\n{text}")).collect();
-    cluster.apply_crds(&all).unwrap();
+    cluster.apply_crds(&FILES.map(|(_, text)| text).join("---\n")).unwrap();
     cluster
 }
 

@@ -1,12 +1,15 @@
 //! The auditors can object: each of their rules is broken once, by hand, and noticed.
 
+use sublet_core::event::Event;
 use sublet_core::id::{Key, ReservationId, Revision};
+use sublet_core::reservation::Reason;
+use sublet_core::time::Time;
 use sublet_wire::v1::Instruction;
 
 use super::shared::Told;
 use crate::fleet::UNIT;
 use crate::journal::{Journal, audit, unsettled};
-use crate::recount::{Grant, Name, Recount, Stand};
+use crate::recount::{Grant, Name, Recount};
 
 fn name() -> Name {
     ("shop".into(), "job-1".into())
@@ -23,7 +26,7 @@ fn sound() -> (Journal, Recount, Told) {
     journal.asks(&name(), UNIT);
     journal.line(&name()).granted.push((id(1), "edge".into()));
     let mut recount = Recount::new(&[("edge", UNIT)]);
-    recount.take(&reserved(1, "job-1"));
+    recount.take(Time::default(), &reserved(1, "job-1"));
     let mut told = Told::default();
     for (who, side) in [("edge", "Provider"), ("shop", "Requester")] {
         told.tell(who, instruction(side, "Keep", 1));
@@ -31,7 +34,7 @@ fn sound() -> (Journal, Recount, Told) {
     (journal, recount, told)
 }
 
-fn reserved(revision: u64, key: &str) -> sublet_core::event::Event {
+fn reserved(revision: u64, key: &str) -> Event {
     let text = format!(
         r#"{{"reserved": {{"id": "{}", "requester": "shop", "key": "{key}", "priority": 0,
         "ask": {{"resources": {{"cpu": {}, "memory": {}}}}}, "provider": "edge", "confirms": true,
@@ -90,12 +93,68 @@ fn a_doctored_history_is_caught() {
         let line = journal.line(&name());
         (line.releasing, line.released) = (true, true);
     });
-    objects("ended and nobody released it", |_, recount, _| grant(recount).stand = Stand::Ended);
+    objects("ended and nobody released it", |_, recount, _| {
+        grant(recount).reason = Some(Reason::ReleasedByRequester);
+    });
+    objects("ended and nobody released it", |_, recount, _| {
+        grant(recount).reason = Some(Reason::Expired);
+    });
+    objects("was activated and is not", |journal, _, _| journal.line(&name()).activated = true);
+    objects("was acknowledged and is lost", |journal, _, _| {
+        let line = journal.line(&name());
+        line.sizes.push([2 * UNIT[0], 2 * UNIT[1]]);
+        line.sized = 1;
+    });
     objects("nobody asked so", |journal, _, _| journal.0.clear());
     objects("its client was told no", |journal, _, _| journal.line(&name()).granted.clear());
-    objects("makes edge hold", |_, recount, _| recount.take(&reserved(2, "job-2")));
-    objects("was granted twice", |_, recount, _| recount.take(&reserved(1, "job-1")));
-    objects("was granted as", |_, recount, _| recount.take(&reserved(2, "job-1")));
+    objects("makes edge hold", |_, recount, _| {
+        recount.take(Time::default(), &reserved(2, "job-2"));
+    });
+    objects("was granted twice", |_, recount, _| {
+        recount.take(Time::default(), &reserved(1, "job-1"));
+    });
+    objects("was granted as", |_, recount, _| {
+        recount.take(Time::default(), &reserved(2, "job-1"));
+    });
+}
+
+#[test]
+fn what_happens_too_early_too_often_or_to_nobody_is_noticed() {
+    let event = |text: &str| -> Event {
+        serde_json::from_str(&text.replace("ID", &id(1).to_string())).unwrap()
+    };
+    let take = |recount: &mut Recount, text: &str| {
+        recount.take(Time::from_millis(5), &event(text));
+    };
+    objects("expired at", |_, recount, _| {
+        take(recount, r#"{"ending": {"id": "ID", "reason": "Expired", "by": "broker"}}"#);
+    });
+    objects("was granted and did not wait", |_, recount, _| {
+        take(
+            recount,
+            r#"{"granted": {"id": "ID", "provider": "edge", "amounts": {}, "confirms": true,
+            "basis": {"received_at": 0, "suspect_after": 1, "allocatable": {}, "allocated": {}}}}"#,
+        );
+    });
+    objects("makes edge hold", |_, recount, _| {
+        take(
+            recount,
+            r#"{"resized": {"id": "ID", "amounts": {"cpu": 9999, "memory": 1}, "basis":
+            {"received_at": 0, "suspect_after": 1, "allocatable": {}, "allocated": {}}}}"#,
+        );
+    });
+    objects("was forgotten while it ran", |_, recount, _| {
+        take(recount, r#"{"forgotten": {"reservations": ["ID"]}}"#);
+    });
+    objects("was in use and was buried", |_, recount, _| {
+        take(recount, r#"{"keyReleased": {"requester": "shop", "key": "job-1"}}"#);
+    });
+    objects("was buried and is not", |journal, recount, _| {
+        recount.grants.clear();
+        let line = journal.line(&name());
+        line.granted.clear();
+        (line.releasing, line.released) = (true, true);
+    });
 }
 
 #[test]

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use sublet_core::id::Generation;
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
+use sublet_wire::Code;
 use sublet_wire::client::{Client, Event};
 use sublet_wire::v1::{Instruction, Number};
 use tokio::task::JoinSet;
 
 use super::load::again;
 use super::shared::{Count, Shared};
-use crate::broker::advertisement;
 use crate::recount::Amounts;
+use crate::word::advertisement;
 
 /// Listens until it is dropped; one that lends says what it has whenever it is connected.
 pub(super) async fn listen(
@@ -70,6 +71,10 @@ async fn acknowledge(shared: Arc<Shared>, client: Client, instruction: Instructi
     let id = instruction.reservation_id.parse().unwrap();
     let generation = Generation(instruction.generation);
     while let Err(error) = client.acknowledge(id, generation).await {
+        if error.code() == Some(Code::NoSuchReservation) {
+            // It was acknowledged by an earlier try whose answer was lost, and is forgotten.
+            return;
+        }
         again(&shared, &error).await;
     }
 }

@@ -18,6 +18,14 @@ pub(super) enum Count {
     Refused,
     /// Releases that were acknowledged.
     Released,
+    /// Requests that waited, and not in vain.
+    Waited,
+    /// Confirmations of use that were acknowledged.
+    Activated,
+    /// Changes of amounts that were acknowledged.
+    Resized,
+    /// Keys that were released before they were used, and stayed so.
+    Buried,
     /// Calls without an answer, which were made again.
     Unanswered,
     /// Streams that began with a fresh list.
@@ -31,7 +39,7 @@ pub(super) enum Count {
 pub(super) struct Shared {
     journal: Mutex<Journal>,
     told: Mutex<Told>,
-    counts: [AtomicU64; 6],
+    counts: [AtomicU64; 10],
     stop: AtomicBool,
 }
 
@@ -95,7 +103,9 @@ impl Told {
     pub(super) fn audit(&self, acknowledged: &Journal, sent: &Journal) -> Vec<String> {
         let mut objections = Vec::new();
         for (name, line) in &acknowledged.0 {
-            let Some((id, provider)) = line.granted.first() else { continue };
+            // What ends by itself may be over at any time.
+            let granted = line.granted.first().filter(|_| !line.ends);
+            let Some((id, provider)) = granted else { continue };
             let id = id.to_string();
             for side in [provider, &name.0] {
                 let keeps = self.keeps(side, &id);

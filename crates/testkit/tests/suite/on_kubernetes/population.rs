@@ -63,9 +63,11 @@ fn fifty_nodes_and_a_thousand_pods_are_there_in_seconds_and_kept_alive() {
     .unwrap();
     assert!(readiness(&cluster).iter().any(|ready| ready["reason"] == "Tested"));
 
-    // And finishes what is deleted, though it has time to end in peace.
-    cluster.kubectl(&["delete", "pods", "--all", "--grace-period=30"]).unwrap();
+    // And pods that have half a minute to end in peace are gone much sooner.
+    let clock = Stopwatch::start();
+    cluster.api().delete("/api/v1/namespaces/default/pods").unwrap();
     cluster.wait_until_running("default", "web", 0).unwrap();
+    println!("1000 pods gone after {:?}", clock.elapsed());
 }
 
 #[test]
