@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use serde::Serialize;
 use tokio::net::TcpListener;
 
 /// Why a text is not an address.
@@ -63,6 +64,12 @@ impl fmt::Display for Address {
             Some(ip) => SocketAddr::new(ip, self.port).fmt(f),
             None => write!(f, ":{}", self.port),
         }
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
