@@ -7,7 +7,8 @@ pub mod announce;
 pub mod dashes;
 pub mod end;
 pub mod lines;
-pub mod stderr;
+mod writer;
 
 pub use address::Address;
 pub use lines::{Format, Level};
+pub use writer::Writing;

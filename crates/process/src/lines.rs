@@ -13,7 +13,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
-use crate::stderr::{Lines, Writing};
+use crate::writer::{Lines, Writing};
 
 /// The target of decisions and denials.
 pub const AUDIT: &str = "audit";

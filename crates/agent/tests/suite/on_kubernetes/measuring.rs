@@ -129,7 +129,8 @@ fn shapes() -> Vec<Value> {
 }
 
 fn fill(cluster: &Cluster) {
-    cluster.add_nodes(&Nodes::new("worker", 36)).unwrap();
+    let workers = Nodes::new("worker", 36).resource("ephemeral-storage", "100Gi");
+    cluster.add_nodes(&workers).unwrap();
     cluster.add_nodes(&Nodes::new("gpu", 10).resource("nvidia.com/gpu", "4")).unwrap();
     cluster.add_nodes(&Nodes::new("broken", 1).unattended()).unwrap();
     for name in ["cordoned", "tainted"] {

@@ -73,8 +73,8 @@ impl House {
             connections_max: limits.connections,
             cluster_connections_max: limits.connections_per_cluster,
             cluster_rate_max: limits.rate_per_cluster,
-            snapshot_records: 10_000,
             log_history: sublet_core::time::Span::from_secs(3600),
+            snapshot_records: 10_000,
             without_effect: Vec::new(),
         };
         let log: Arc<Memory> = Arc::clone(&self.log);
