@@ -3,7 +3,7 @@
 //! Upstream: the broker's instructions, and the users' requests. Downstream: `peer` joins clusters.
 //!
 //! One loop sees to all objects. It watches the requests and the two kinds of instruction, listens to
-//! the broker, and looks at whatever changed, at most [`AT_ONCE`] things at a time and never at one
+//! the broker, and looks at whatever changed, a bounded number of things at a time and never at one
 //! thing twice at a time. What to do next about a thing is a pure function of what is there and what
 //! the broker said (`request/next.rs`, `instruction/next.rs`); a round of work takes such steps until
 //! there is none. So the loop can be dropped anywhere, and begun again anywhere.
