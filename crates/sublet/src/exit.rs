@@ -69,8 +69,12 @@ fn status(error: &anyhow::Error) -> Exit {
     error.downcast_ref::<Stop>().map_or(Exit::Failed, |stop| stop.exit)
 }
 
-/// Whoever read our output has seen enough, as `head` does.
+/// Whoever read our output has seen enough, as `head` does. A connection that broke has a status of
+/// its own.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    if error.downcast_ref::<Stop>().is_some() {
+        return false;
+    }
     let io = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     io.into_iter().any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
@@ -89,6 +93,14 @@ mod tests {
         let wrapped = wrapped.context("looking for it").unwrap_err();
         assert_eq!(status(&wrapped), Exit::NotFound);
         assert_eq!(format!("{wrapped:#}"), "looking for it: no such thing: disk full");
+    }
+
+    #[test]
+    fn only_our_own_output_ends_well_when_it_is_cut_off() {
+        let broken = || anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(is_closed_pipe(&broken().context("cannot print")));
+        assert!(!is_closed_pipe(&broken().context(Stop::new(Exit::Unavailable, "no answer"))));
+        assert!(!is_closed_pipe(&anyhow!("disk full")));
     }
 
     #[test]
