@@ -18,6 +18,7 @@ pub mod http;
 pub mod plain;
 mod reload;
 mod census;
+mod audit;
 pub mod clock;
 pub mod engine;
 pub mod stream;

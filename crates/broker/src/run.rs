@@ -20,10 +20,11 @@ use tokio::task::{JoinError, JoinSet};
 use tracing::field::display;
 
 use crate::admission::Admission;
+use crate::audit;
 use crate::census;
 use crate::clock::Machine;
 use crate::config::{Address, Config};
-use crate::engine::{self, Keeping, Options};
+use crate::engine::{self, Account, Keeping, Options};
 use crate::http::{App, Names, router};
 use crate::limits::Limits;
 use crate::listen::{Addresses, Listeners};
@@ -104,6 +105,8 @@ pub struct Broker {
     ready: Ready,
     stopping: watch::Sender<bool>,
     tasks: JoinSet<(&'static str, Result<(), Error>)>,
+    /// Ends after the engine, so that its last decisions are written down too.
+    audit: JoinSet<()>,
 }
 
 /// What starts before the log is loaded.
@@ -170,7 +173,10 @@ impl Broker {
             tasks.spawn(async { ("the probes", probes.await.map_err(part("the probes"))) });
         }
         let policy = Arc::clone(&edge.policy);
-        let options = Options { keeping, ..Options::alone(random::writer()?) };
+        let (account, told) = Account::new();
+        let options = Options { keeping, account, ..Options::alone(random::writer()?) };
+        let mut audit = JoinSet::new();
+        audit.spawn(audit::run(told, Arc::clone(&metrics)));
         let started = tokio::task::spawn_blocking(move || {
             let loaded = snapshot::load(log.as_ref())?;
             tracing::info!(revision = %loaded.head.revision, "the log is loaded");
@@ -189,7 +195,7 @@ impl Broker {
             request_ids: RequestIds::new()?,
         });
         let addresses = listeners.addresses;
-        let mut broker = Self { app, addresses, engine, ready, stopping, tasks };
+        let mut broker = Self { app, addresses, engine, ready, stopping, tasks, audit };
         broker.spawn(edge, listeners.http, listeners.metrics, &stops);
         broker.ready.set(true);
         broker.app.metrics.up.set(1);
@@ -265,6 +271,9 @@ impl Broker {
         let ended = tokio::select! {
             () = shutdown => None,
             ended = self.tasks.join_next() => ended,
+            Some(ended) = self.audit.join_next() => {
+                Some(ended.map(|()| ("the audit", Ok(()))))
+            }
         };
         let first = match ended {
             None => Ok(()),
@@ -293,7 +302,11 @@ impl Broker {
         }
         let engine = self.engine;
         let stopped = tokio::task::spawn_blocking(move || engine.stop()).await?;
-        first.and(stopped.map_err(Error::from))
+        let mut first = first.and(stopped.map_err(Error::from));
+        while let Some(ended) = self.audit.join_next().await {
+            first = first.and(ended.map_err(Error::from));
+        }
+        first
     }
 }
 
