@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sublet_core::policy::Policy;
 use sublet_log::{Log, snapshot};
-use sublet_process::{announce, end};
+use sublet_process::{Plain, Ready, announce, end, pages};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -29,11 +29,11 @@ use crate::http::{App, Names, router};
 use crate::limits::Limits;
 use crate::listen::{Addresses, Listeners};
 use crate::metrics::Metrics;
-use crate::plain::{self, Ready};
 use crate::policy::{self, Source};
 use crate::random::{self, RequestIds};
-use crate::reload;
+use crate::reload::{self, Teller};
 use crate::revoked::Shut;
+use crate::secure;
 use crate::server::Server;
 use crate::tls::{self, Tls};
 
@@ -169,8 +169,8 @@ impl Broker {
         let mut tasks = JoinSet::new();
         if let Some(listener) = listeners.health {
             // Before the log is loaded, which may take a while: the process is alive, not ready.
-            let probes = plain::run(listener, plain::probes(ready.clone()), stops.clone());
-            tasks.spawn(async { ("the probes", probes.await.map_err(part("the probes"))) });
+            let probes = Plain::new(pages::probes(ready.clone())).run(listener, stops.clone());
+            tasks.spawn(async { ("the probes", Ok(probes.await)) });
         }
         let policy = Arc::clone(&edge.policy);
         let (account, told) = Account::new();
@@ -213,7 +213,8 @@ impl Broker {
         let counts = Arc::clone(&self.app.metrics);
         let api = self.server(&edge.tls, stops).run(http, router(Arc::clone(&self.app)));
         self.own("the API", async { api.await.map_err(part("the API")) });
-        let tls = reload::tls(Arc::clone(&edge.tls), Arc::clone(&counts), every, stops.clone());
+        let teller = Teller::new("tls", &counts);
+        let tls = reload::tls(Arc::clone(&edge.tls), teller, every, stops.clone());
         self.own("the reload of certificates", tls);
         if let Some(source) = edge.source {
             let policy = reload::policy(source, Arc::clone(&self.app), every, stops.clone());
@@ -223,17 +224,19 @@ impl Broker {
         let Some(listener) = metrics else { return };
         // Whom nobody asks, nobody needs to count for.
         self.own("the census", census::run(Arc::clone(&self.app), stops.clone()));
+        let shown = Arc::clone(&counts);
+        let page = pages::metrics(move || shown.page());
         let Some(tls) = edge.metrics_tls else {
-            let page = plain::metrics(counts);
-            let plain = plain::run(listener, page, stops.clone());
-            self.own("metrics", async { plain.await.map_err(part("metrics")) });
+            let plain = Plain::new(page).run(listener, stops.clone());
+            self.own("metrics", async { Ok(plain.await) });
             return;
         };
-        let page = plain::secure_metrics(Arc::clone(&counts), self.app.revoked.clone());
+        let page = secure::unless_revoked(page, self.app.revoked.clone());
         let secure = self.server(&tls, stops).run(listener, page);
         self.own("metrics", async { secure.await.map_err(part("metrics")) });
         if !Arc::ptr_eq(&tls, &edge.tls) {
-            let tls = reload::tls(tls, counts, every, stops.clone());
+            let teller = Teller::new("metrics_tls", &counts);
+            let tls = reload::tls(tls, teller, every, stops.clone());
             self.own("the reload of the certificates of metrics", tls);
         }
     }
