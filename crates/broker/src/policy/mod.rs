@@ -6,11 +6,11 @@
 
 mod text;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sublet_core::policy::Policy;
+use sublet_process::file;
 
 /// More than any policy that somebody can oversee.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -19,16 +19,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
-    #[error("cannot read the policy file {}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Not a policy file.
-    #[error("the policy file {} is larger than {FILE_BYTES_MAX} bytes", .0.display())]
-    TooLarge(PathBuf),
+    #[error("the policy file: {0}")]
+    Read(#[source] file::Error),
     /// Wrong in itself; the text shows the line and the field.
     #[error("the policy cannot be used: {0}")]
     Text(#[from] toml::de::Error),
@@ -90,11 +82,7 @@ impl Source {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    let failed = |source| Error::Read { path: path.to_owned(), source };
-    if std::fs::metadata(path).map_err(failed)?.len() > FILE_BYTES_MAX {
-        return Err(Error::TooLarge(path.to_owned()));
-    }
-    std::fs::read_to_string(path).map_err(failed)
+    file::read_text(path, FILE_BYTES_MAX).map_err(Error::Read)
 }
 
 #[cfg(test)]
