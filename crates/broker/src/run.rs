@@ -25,7 +25,7 @@ use crate::census;
 use crate::clock::Machine;
 use crate::config::{Address, Config};
 use crate::engine::{self, Account, Keeping, Options};
-use crate::http::{App, Names, router};
+use crate::http::{App, router};
 use crate::limits::Limits;
 use crate::listen::{Addresses, Listeners};
 use crate::metrics::Metrics;
@@ -194,7 +194,6 @@ impl Broker {
             limits,
             metrics,
             machine: Machine::new(),
-            names: Names::default(),
             request_ids: RequestIds::new()?,
         });
         let addresses = listeners.addresses;
