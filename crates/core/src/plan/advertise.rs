@@ -11,7 +11,6 @@ use crate::advertisement::{Advertisement, GrantReport};
 use crate::bugs::{Bug, planted};
 use crate::event::{Event, Note};
 use crate::id::{ClusterId, Generation};
-use crate::instruction::{self, Side};
 use crate::ledger::Ledger;
 use crate::reservation::{Actor, Confirmation, State};
 use crate::resources::Resources;
@@ -44,9 +43,7 @@ impl Scene<'_> {
                 self.give_up_confirmation(cluster, &mut events);
             }
         }
-        let duties = instruction::current(self.books.ledger(), cluster);
-        let instructions = duties.filter(|duty| duty.side == Side::Provider).collect();
-        Plan::new(events, Reply::Advertised { news, instructions })
+        Plan::new(events, Reply::Advertised { news })
     }
 
     /// After a restore: adopts what was forgotten, as far as one record can hold it.

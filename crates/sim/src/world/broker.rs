@@ -202,7 +202,7 @@ impl World {
         let (mailbox, retention) = (&process.mailbox, self.setup.policy.key_retention);
         let work = calls.into_iter().map(|call| submitted(call, mailbox, retention));
         let mut result = process.engine.step(work, time);
-        while result.is_ok() && process.engine.is_behind() {
+        while result.is_ok() && process.engine.is_behind() && !process.engine.is_planned() {
             result = process.engine.step([], time);
         }
         if confirms && process.clock.is_suspended() {
@@ -222,13 +222,25 @@ impl World {
             }
             result = result.and_then(|()| process.engine.sweep(time, expire));
         }
+        // Who waits is tried in pieces; anything may come in between two of them.
+        while result.is_ok() && process.engine.is_behind() && broker.dice.chance(700) {
+            result = process.engine.step([], time);
+        }
+        process.woken = process.engine.is_behind();
+        let again = process.woken;
         if let Err(contradiction) = result {
             let (invariant, why) = (named(&contradiction), format!("{contradiction:?}"));
             return self.fail(invariant, format!("the engine contradicts itself: {why}"));
         }
         self.audit.stepped(process.writer, &process.engine, time, &mut self.sometimes);
+        if again {
+            self.after(1, Task::Wake { broker: at, life });
+        }
         self.check_health(at, time);
         self.close(at);
+        if let Some(process) = self.brokers.get(at).and_then(|broker| broker.process.as_ref()) {
+            self.audit.idles(process.writer, &process.engine, time, &mut self.sometimes);
+        }
         self.tell_watchers(at);
     }
 
