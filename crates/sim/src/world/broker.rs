@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sublet_broker::clock::{Clock, Reading};
-use sublet_broker::engine::{Answer, Committer, Contradiction, Engine, Submitted, Work};
+use sublet_broker::engine::{
+    Answer, Committer, Contradiction, Engine, SWEEP_EVERY, Submitted, Work,
+};
 use sublet_broker::stream::Part;
 use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
@@ -13,18 +15,13 @@ use sublet_core::ledger::{self, Ledger};
 use sublet_core::market::Entry;
 use sublet_core::plan::{Action, Command};
 use sublet_core::time::{Span, Time};
-use sublet_log::{Log, Record, Writer, snapshot};
+use sublet_log::{Log, Writer, snapshot};
 
 use super::stream::Streams;
 use super::{EPOCH_MS, Task, World};
 use crate::dice::Dice;
 use crate::home::Fate;
 use crate::message::{Heard, Order, Ticket};
-
-/// As the engine's own threads have it.
-pub(super) const SWEEP_EVERY_MS: u64 = 200;
-pub(super) const RETRIES_MAX: u32 = 20;
-pub(super) const RETRY_PAUSE_MS: u64 = 250;
 
 type Mailbox = Arc<Mutex<Vec<(Ticket, Heard)>>>;
 type Look = Box<dyn Fn(&Ledger, Time) -> Heard + Send>;
@@ -54,8 +51,8 @@ pub(super) struct Process {
     mailbox: Mailbox,
     pub(super) streams: Streams,
     woken: bool,
-    pub(super) writing: bool,
-    pub(super) followed: Vec<Record>,
+    /// The committer is on its way with a batch, or to look for others' records.
+    pub(super) away: bool,
     pub(super) retries: u32,
     /// Since when nothing hindered it, in broker time.
     pub(super) healthy_since: Time,
@@ -132,8 +129,7 @@ impl World {
             mailbox: Mailbox::default(),
             streams: Streams::default(),
             woken: false,
-            writing: false,
-            followed: vec![],
+            away: false,
             retries: 0,
             healthy_since: grace_over,
             woken_ms: self.now,
@@ -174,7 +170,7 @@ impl World {
         if self.brokers.get(at).is_none_or(|broker| broker.life != life) {
             return;
         }
-        self.after(SWEEP_EVERY_MS, Task::Tick { broker: at, life });
+        self.after(millis(SWEEP_EVERY), Task::Tick { broker: at, life });
         self.follow(at);
         self.wake(at, life);
     }
@@ -213,7 +209,7 @@ impl World {
             process.healthy_since = process.healthy_since.max(process.clock.now(reading));
         }
         let time = process.clock.now(reading);
-        if now >= process.swept_ms + SWEEP_EVERY_MS {
+        if now >= process.swept_ms + millis(SWEEP_EVERY) {
             process.swept_ms = now;
             let grace = time < process.grace_over && !planted(Bug::NoGrace);
             let expire = !process.clock.is_suspended() && !grace;
@@ -249,7 +245,7 @@ impl World {
         let Some(broker) = self.brokers.get_mut(at) else { return };
         let cut = broker.cut_until > self.now;
         let Some(process) = &mut broker.process else { return };
-        let slept = self.now > process.woken_ms + 3 * SWEEP_EVERY_MS;
+        let slept = self.now > process.woken_ms + 3 * millis(SWEEP_EVERY);
         process.woken_ms = self.now;
         if cut || slept || process.slow || process.clock.is_suspended() || process.retries > 0 {
             process.healthy_since = process.healthy_since.max(time);
@@ -262,12 +258,12 @@ impl World {
         let Some(broker) = self.brokers.get_mut(at) else { return };
         let life = broker.life;
         let Some(process) = &mut broker.process else { return };
-        if process.writing {
+        if process.away {
             return;
         }
         let (batch, answers) = process.engine.close();
         if let Some(batch) = batch {
-            process.writing = true;
+            process.away = true;
             let slow = !self.healing && self.disk.chance(self.setup.disk.slow);
             let delay = if slow { self.disk.between(500, 6000) } else { self.disk.between(1, 5) };
             process.slow = slow;
@@ -308,6 +304,11 @@ impl World {
             self.after(delay, Task::ToParty { call, heard });
         }
     }
+}
+
+/// As virtual time counts.
+pub(super) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Which invariant the engine's own last check stood for.
