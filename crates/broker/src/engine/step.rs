@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sublet_core::advertisement::Advertisement;
 use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::event::Event;
@@ -16,7 +17,7 @@ use sublet_core::time::Time;
 use sublet_log::Record;
 
 use super::backlog::Backlog;
-use super::flight::{Batch, Changes, Flight, Outcome, Planned, changes_standing, tell};
+use super::flight::{Batch, Changes, Flight, Item, Outcome, Planned, changes_standing, tell};
 use super::retry::Retry;
 use super::work::{Answer, Failure, Settled, Submitted, Work};
 
@@ -134,9 +135,9 @@ impl<T> Engine<T> {
             if self.open_is_full() || first && !self.fill(floor, &mut plans, now)? {
                 return Ok(());
             }
-            let Some(submitted) = self.backlog.pop() else { break };
-            let outcome = self.plan(&submitted.work, now)?;
-            self.open(now).planned.push(Planned { submitted, outcome });
+            let Some(mut item) = self.backlog.pop() else { break };
+            let outcome = self.plan(&mut item, now)?;
+            self.open(now).planned.push(Planned { item, outcome });
         }
         self.serve_waiting(plans, now)
     }
@@ -199,16 +200,13 @@ impl<T> Engine<T> {
         Ok(true)
     }
 
-    fn plan(&mut self, work: &Work, now: Time) -> Result<Outcome, Contradiction> {
-        let command = match work {
+    fn plan(&mut self, item: &mut Item<T>, now: Time) -> Result<Outcome, Contradiction> {
+        let command = match &item.submitted.work {
             Work::Look(look) => return Ok(Outcome::Seen(look(&self.books, now))),
             Work::Command(command) => command,
         };
         if let Command::Advertise(advertisement) = command {
-            let silence = self.policy.silence;
-            if self.books.hear(advertisement.as_ref().clone(), now, &silence) {
-                self.retry.begin_again();
-            }
+            item.was_news = self.hear(advertisement, item.was_news, now);
         }
         let answer = match plan::plan(&self.books, command, &self.policy, self.stamp(now)) {
             Err(refusal) => Err(Failure::Refused(refusal)),
@@ -218,6 +216,20 @@ impl<T> Engine<T> {
             }
         };
         Ok(Outcome::Answer(Box::new(answer)))
+    }
+
+    /// Hears an advertisement; says whether it is news. What others wrote makes it be planned again,
+    /// not heard again: it arrived once, and was no copy then.
+    fn hear(&mut self, advertisement: &Advertisement, was_news: bool, now: Time) -> bool {
+        if was_news {
+            self.books.hear_as_news(advertisement);
+            return true;
+        }
+        let news = self.books.market().is_news(advertisement);
+        if self.books.hear(advertisement.clone(), now, &self.policy.silence) {
+            self.retry.begin_again();
+        }
+        news
     }
 
     fn settle(&self, reply: Reply) -> Settled {
@@ -317,7 +329,7 @@ impl<T> Engine<T> {
                 }
             }
             for planned in flight.planned.into_iter().rev() {
-                self.backlog.push_front(&self.policy, planned.submitted);
+                self.backlog.push_front(&self.policy, planned.item);
             }
         }
         let mut touched = Vec::new();
@@ -344,10 +356,10 @@ impl<T> Engine<T> {
         let open = self.open.take().map(|flight| (flight.planned, Failure::Unavailable));
         let mut answers = Vec::new();
         for (planned, failure) in writing.into_iter().chain(open) {
-            let tell = |p: Planned<T>| (p.submitted.ticket, Err(failure.clone()));
+            let tell = |p: Planned<T>| (p.item.submitted.ticket, Err(failure.clone()));
             answers.extend(planned.into_iter().map(tell));
         }
-        let tell = |submitted: Submitted<T>| (submitted.ticket, Err(Failure::Unavailable));
+        let tell = |item: Item<T>| (item.submitted.ticket, Err(Failure::Unavailable));
         answers.extend(self.backlog.drain().map(tell));
         answers
     }

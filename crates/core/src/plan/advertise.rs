@@ -25,8 +25,7 @@ const ADOPTED_MAX: usize = 32;
 impl Scene<'_> {
     pub(super) fn advertise(&self, advertisement: &Advertisement) -> Plan {
         let cluster = &advertisement.cluster;
-        // A copy is no news; nor is one that is planned anew, because another broker was faster: the
-        // next advertisement tells what it would have.
+        // A copy is no news; one that is planned anew, because another broker was faster, is no copy.
         let news = self.books.market().entry(cluster).is_some_and(|known| {
             known.advertisement.number == advertisement.number && !known.repeated
         });

@@ -93,8 +93,7 @@ impl Auditor {
     }
 
     /// The advertisement that a basis stands on: the newest that its writer had heard when the batch
-    /// was opened, or one that came later. Old agents do not number theirs, and one that is planned
-    /// again counts as heard again.
+    /// was opened, or one that came later.
     fn ground(&self, provider: &ClusterId, basis: &Basis, writer: Writer) -> Option<Advert> {
         let ear = self.ears.get(&(writer, provider.clone())).filter(|ear| ear.heard)?;
         let opened = ear.lately.iter().filter(|(at, _)| *at < self.time).count();
@@ -104,7 +103,7 @@ impl Auditor {
             advert.number == basis.number
                 && advert.allocatable == amounts(&basis.allocatable)
                 && advert.allocated == amounts(&basis.allocated)
-                && ((*at).min(self.time) == basis.received_at || advert.number.is_none())
+                && (*at).min(self.time) == basis.received_at
         };
         adverts.rev().find(same).map(|(_, advert)| advert.clone())
     }
