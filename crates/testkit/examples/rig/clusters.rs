@@ -8,7 +8,7 @@ use sublet_testkit::{Cluster, Nodes, Process, Setup};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agents;
-use crate::broker::Broker;
+use crate::broker::{Broker, program};
 
 /// What to do with clusters.
 #[derive(clap::Subcommand)]
@@ -68,7 +68,7 @@ impl Rig {
         for cluster in &clusters {
             cluster.add_nodes(&Nodes::new(format!("{}-node", cluster.name()), up.nodes))?;
         }
-        let broker = up.broker.then(|| Broker::start(&clusters)).transpose()?;
+        let broker = up.broker.then(|| Broker::start(&clusters, program()?)).transpose()?;
         let wanted = broker.as_ref().filter(|_| up.agents);
         let agents = wanted.into_iter().flat_map(|broker| {
             clusters.iter().map(move |cluster| {
