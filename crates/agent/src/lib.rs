@@ -6,7 +6,6 @@ mod clock;
 pub mod identity;
 pub mod cluster;
 pub mod metrics;
-pub mod probes;
 pub mod collect;
 pub mod watch;
 pub mod offer;

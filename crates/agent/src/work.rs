@@ -8,6 +8,7 @@ use kube::Client;
 use sublet_core::advertisement::Capabilities;
 use sublet_core::id::ClusterId;
 use sublet_core::time::Span;
+use sublet_process::Ready;
 use sublet_wire::client::{Credentials, Options};
 use tokio::sync::watch;
 
@@ -19,7 +20,6 @@ use crate::controllers::{self, Context};
 use crate::error::Error;
 use crate::metrics::Metrics;
 use crate::peering::{NoPeering, Peering};
-use crate::probes::Ready;
 use crate::publish::{Grid, Object, Publisher};
 use crate::run::Tasks;
 use crate::transport::{Broker, Http, Local};

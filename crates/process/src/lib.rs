@@ -1,14 +1,20 @@
 //! What our long-running processes have in common, so that the two shells behave alike without
-//! knowing each other: how flags and addresses are written, how log lines look, how one is told to
-//! end and says where it serves. Nothing here knows what a broker or an agent is.
+//! knowing each other: how flags and addresses are written, how log lines look, how one is probed,
+//! told to end, and says where it serves. Nothing here knows what a broker or an agent is.
 
 pub mod address;
 pub mod announce;
 pub mod dashes;
 pub mod end;
 pub mod lines;
+pub mod pages;
+pub mod plain;
+mod word;
 mod writer;
 
 pub use address::Address;
 pub use lines::{Format, Level};
+pub use pages::Ready;
+pub use plain::Plain;
+pub use word::Word;
 pub use writer::Writing;

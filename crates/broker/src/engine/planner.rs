@@ -22,7 +22,7 @@ use super::handle::{Message, Teller};
 use super::run::Error;
 use super::watch::Watchers;
 use super::write::{Desk, Done, soon};
-use super::{Answer, Batch, Commit, Engine, Failure, Revoked, Submitted, Work};
+use super::{Account, Answer, Batch, Commit, Engine, Failure, Revoked, Submitted, Work};
 use crate::clock::{Clock, Machine, Reading};
 
 /// How often the market is noted: at least so long after the last time, longer where more has to
@@ -40,6 +40,7 @@ pub(super) struct Outlets {
     pub(super) desk: Desk,
     pub(super) keeper: SyncSender<Vec<Entry>>,
     pub(super) show_revoked: watch::Sender<Revoked>,
+    pub(super) account: Account,
     /// How many bytes were handed to the disk.
     pub(super) written: Arc<AtomicU64>,
 }
@@ -265,6 +266,7 @@ impl Planner {
         }
         let Stamp { revision, time } = changes.at;
         self.watchers.tell(revision, time, &changes.reservations);
+        self.outlets.account.tell(changes.decided);
         self.engine.watch(!self.watchers.is_empty());
     }
 

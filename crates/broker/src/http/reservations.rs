@@ -60,7 +60,9 @@ fn give_up(call: &Call, settled: &Result<Settled, Problem>, key: Key) {
 fn granted(call: &Call, reservation: &Reservation) {
     let provider = reservation.grant().map_or("none yet", |grant| grant.provider.as_str());
     let (id, phase) = (reservation.id, reservation.phase());
-    call.app.metrics.granted.inc();
+    if phase != Phase::Pending {
+        call.app.metrics.granted.inc();
+    }
     tracing::info!(
         target: AUDIT,
         request = call.id, caller = %call.caller(), reservation = %id, %phase, provider,

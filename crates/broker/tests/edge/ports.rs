@@ -178,6 +178,38 @@ async fn the_connections_of_one_cluster_are_bounded() {
     stage.end().await;
 }
 
+/// A connection that has begun a handshake, and does not go on.
+async fn begun(stage: &Stage) -> TcpStream {
+    let mut stream = TcpStream::connect(stage.http()).await.unwrap();
+    stream.write_all(&[0x16]).await.unwrap();
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_address_cannot_hold_all_handshakes_nor_all_connections() {
+    let few =
+        Limits { handshakes: 3, handshakes_per_address: 2, arrivals_per_address: 4, ..quick() };
+    let stage = Stage::with(few, |_| {}).await;
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(begun(&stage).await);
+    }
+    assert_eq!(rest(&mut begun(&stage).await).await, "");
+    let page = stage.plain(stage.broker.addresses().metrics, "/metrics").await.body;
+    assert!(page.contains(r#"connections_refused_total{reason="address_full"} 1"#), "{page}");
+    // Another address: all of 127/8 is this machine.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let stream = socket.connect(stage.http()).await.unwrap();
+    let pair = stage.authority.issue(&Wish::client("c1"));
+    let config = std::sync::Arc::new(tls(&stage.authority.pem, Some(&pair)));
+    let connected = TlsConnector::from(config).connect("localhost".try_into().unwrap(), stream);
+    let soon = tokio::time::timeout(Duration::from_secs(5), connected).await;
+    assert!(soon.expect("its turn should have come").is_ok());
+    drop(held);
+    stage.end().await;
+}
+
 /// A connection on which bytes can be sent as one likes.
 async fn raw(stage: &Stage) -> TlsStream<TcpStream> {
     let pair = stage.authority.issue(&Wish::client("slow"));
