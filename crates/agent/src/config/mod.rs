@@ -57,12 +57,12 @@ pub enum Error {
     /// Labels that are none.
     #[error("--labels: {0}")]
     Labels(#[from] LabelError),
-    /// Metrics over TLS.
+    /// Metrics over TLS without certificates for it.
     #[error(
-        "metrics over TLS are not available in this version: set --metrics-secure=false and let \
-         only your Prometheus reach {0}, or leave --metrics-bind-address out"
+        "--metrics-cert-path is needed to serve metrics over TLS on {0}: a folder with tls.crt, tls.key \
+         and ca.crt; or set --metrics-secure=false and let only your Prometheus reach it"
     )]
-    MetricsSecure(Address),
+    MetricsCertificates(Address),
     /// Too often.
     #[error("--advertisement-requeue-interval: at least {INTERVAL_MIN}")]
     Interval,
@@ -118,6 +118,8 @@ pub struct Config {
     pub health_probe_address: Option<Address>,
     /// Where metrics are served.
     pub metrics_address: Option<Address>,
+    /// The certificates of metrics; none means without TLS.
+    pub metrics_cert_path: Option<PathBuf>,
     /// Where the addresses are written to.
     pub address_file: Option<PathBuf>,
     /// How log lines look.
@@ -141,8 +143,11 @@ impl Config {
             Address::parse(text).map_err(|source| Error::Address { flag, source })
         };
         let metrics_address = address("metrics-bind-address", &flags.metrics_bind_address)?;
-        if let Some(at) = metrics_address.filter(|_| flags.metrics_secure) {
-            return Err(Error::MetricsSecure(at));
+        let metrics_cert_path = flags.metrics_cert_path.clone().filter(|_| flags.metrics_secure);
+        if let Some(at) = metrics_address.filter(|_| flags.metrics_secure)
+            && metrics_cert_path.is_none()
+        {
+            return Err(Error::MetricsCertificates(at));
         }
         let interval = interval(flags.advertisement_requeue_interval)?;
         let poll = flags.instruction_poll_interval;
@@ -169,6 +174,7 @@ impl Config {
                 &flags.health_probe_bind_address,
             )?,
             metrics_address,
+            metrics_cert_path,
             address_file: flags.address_file.clone(),
             log_format: log_format(flags),
             log_level: flags.log_level,

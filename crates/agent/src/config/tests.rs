@@ -105,6 +105,17 @@ fn what_is_typed_is_what_is_meant() {
 }
 
 #[test]
+fn metrics_are_served_over_tls_unless_that_is_turned_off() {
+    let with = |more: &[&str]| {
+        let typed = ["--metrics-bind-address=:8443", "--metrics-cert-path=/certs"];
+        resolve(&[&typed, more].concat()).unwrap().metrics_cert_path
+    };
+    assert_eq!(with(&[]), Some(PathBuf::from("/certs")));
+    assert_eq!(with(&["--metrics-secure"]), Some(PathBuf::from("/certs")));
+    assert_eq!(with(&["--metrics-secure=false"]), None);
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     for (typed, named) in [
         (&["--broker-transport=kubernetes"][..], "kubernetes"),
@@ -119,6 +130,7 @@ fn what_is_wrong_is_named() {
         (&["--labels=tier"], "--labels"),
         (&["--cpu-cost=1"], "--memory-cost"),
         (&["--metrics-bind-address=:8080"], "--metrics-secure=false"),
+        (&["--metrics-bind-address=:8080"], "--metrics-cert-path"),
         (&["--health-probe-bind-address=8081"], "--health-probe-bind-address"),
         (&["--no-such-flag"], "--no-such-flag"),
     ] {
