@@ -13,7 +13,7 @@ use std::time::Duration;
 use kube::runtime::watcher::Event;
 use kube::{Api, Client};
 use sublet_crds::ProviderInstruction;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use crate::collect::seen::{Node, Pod};
@@ -28,6 +28,12 @@ const GATHER: Duration = Duration::from_millis(100);
 /// What was measured last; none before everything was listed once.
 pub type Told = watch::Receiver<Option<Arc<Measured>>>;
 
+/// How many changes of grants may wait for whoever carries them out.
+const AHEAD: usize = 64;
+
+/// What happens to grants, for whoever carries them out: they are watched once, here.
+pub type Grants = mpsc::Receiver<Event<ProviderInstruction>>;
+
 /// Measures the cluster.
 pub struct Collector {
     nodes: Source<Node>,
@@ -37,6 +43,7 @@ pub struct Collector {
     fold: Fold,
     metrics: Arc<Metrics>,
     tell: watch::Sender<Option<Arc<Measured>>>,
+    passed_on: Option<mpsc::Sender<Event<ProviderInstruction>>>,
 }
 
 impl Collector {
@@ -58,8 +65,16 @@ impl Collector {
             fold: Fold::default(),
             metrics,
             tell,
+            passed_on: None,
         };
         (collector, told)
+    }
+
+    /// What happens to grants from the beginning, for one other.
+    pub fn grants(&mut self) -> Grants {
+        let (give, given) = mpsc::channel(AHEAD);
+        self.passed_on = Some(give);
+        given
     }
 
     /// Measures until the agent stops.
@@ -76,7 +91,13 @@ impl Collector {
                 }
                 event = self.nodes.next() => fold_node(&mut self.fold, event, &self.rules),
                 event = self.pods.next() => fold_pod(&mut self.fold, event),
-                event = self.grants.next() => fold_grant(&mut self.fold, event),
+                event = self.grants.next() => {
+                    if let Some(other) = &self.passed_on {
+                        // Without the other one the agent ends anyhow.
+                        drop(other.send(event.clone()).await);
+                    }
+                    fold_grant(&mut self.fold, event);
+                }
             }
             if tell_at.is_none() && self.fold.is_complete() {
                 tell_at = Some(Instant::now() + GATHER);

@@ -136,7 +136,7 @@ impl Town {
             Some(hook) => context.with_hook(hook),
             None => context,
         };
-        self.tasks.spawn(async move { match controllers::run(context).await {} });
+        self.tasks.spawn(async move { match controllers::run(context, None).await {} });
     }
 
     /// Ends them wherever they are, as a crash does.
