@@ -72,12 +72,12 @@ impl Broker {
 
     /// How to use it, ready to paste.
     pub(crate) fn show(&self) {
-        let (sublet, folder) = (self.sublet.display(), self.folder.display());
+        let folder = self.folder.display();
         let pid = self.process.pid().map_or_else(|| "gone".to_owned(), |pid| pid.to_string());
         println!("\nbroker: {} (pid {pid}, log {})", self.url, self.process.log().display());
         println!("    export SUBLET_CONFIG={folder}/config.toml");
-        println!("    {sublet} get clusters");
-        println!("    {sublet} config get-contexts     # {OPERATOR}, and one for each cluster");
+        println!("    sublet get clusters");
+        println!("    sublet config get-contexts     # {OPERATOR}, and one for each cluster");
         println!("  a certificate for each cluster: {folder}/certs/<cluster>");
     }
 
