@@ -152,3 +152,23 @@ pub(super) async fn a_provider_may_disappear_and_come_back(world: &mut World) {
     world.delete("after").await;
     world.is_clean().await;
 }
+
+/// As after a Deployment without `--leader-elect` that was scaled up.
+pub(super) async fn two_agents_of_one_cluster_do_no_harm(world: &mut World) {
+    const MANY: usize = 12;
+    world.milan.advertise(16).await;
+    world.rome.begin(None);
+    world.milan.begin(None);
+    let names: Vec<_> = (0..MANY).map(|index| format!("twice-{index}")).collect();
+    futures_util::future::join_all(names.iter().map(|name| world.ask(name, small()))).await;
+    for name in &names {
+        world.in_phase(name, RequestPhase::Active).await;
+    }
+    world.balances(MANY).await;
+    for name in &names {
+        world.delete(name).await;
+    }
+    world.is_clean().await;
+    restart(&mut world.rome, None).await;
+    restart(&mut world.milan, None).await;
+}

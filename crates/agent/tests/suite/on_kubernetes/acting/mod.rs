@@ -138,11 +138,13 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
             .await;
         outage::what_nobody_reserved_is_removed(&mut world).await;
         outage::what_ended_while_the_agents_were_away_is_seen(&mut world).await;
+        outage::what_expired_while_the_agents_were_away_is_taken_down(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_reservation(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_release(&mut world).await;
         phases::a_request_may_be_deleted_in_every_phase(&mut world).await;
         crowd::two_hundred_at_once_are_all_reserved_and_nothing_twice(&world).await;
         apart::watches_may_break_at_any_time(&world).await;
+        apart::two_agents_of_one_cluster_do_no_harm(&mut world).await;
         apart::clocks_may_be_hours_apart(&mut world).await;
         apart::api_servers_may_die_and_come_back(&world, &clusters).await;
         apart::a_provider_may_disappear_and_come_back(&mut world).await;
