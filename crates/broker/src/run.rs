@@ -35,7 +35,7 @@ use crate::reload::{self, Teller};
 use crate::revoked::Shut;
 use crate::secure;
 use crate::server::Server;
-use crate::tls::{self, Tls};
+use crate::tls::{self, Places, Tls};
 
 /// Why the broker cannot start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -120,14 +120,17 @@ struct Edge {
 impl Edge {
     fn open(config: &Config, limits: &Limits) -> Result<Self, Error> {
         let now = Machine::new().read().wall;
-        let open = |flag, folder: &PathBuf| {
-            let tls = Tls::open(folder, limits.sessions, now);
+        let open = |flag, places: Places| {
+            let tls = Tls::open(places, limits.sessions, now);
             tls.map(Arc::new).map_err(|source| Error::Tls { flag, source })
         };
-        let tls = open("http-cert-path", &config.http_cert_path)?;
+        let api = Places::in_folder(&config.http_cert_path);
+        let tls = open("http-cert-path", api.clone())?;
         let metrics_tls = match (&config.metrics_cert_path, config.metrics_address) {
-            (Some(folder), Some(_)) if *folder == config.http_cert_path => Some(Arc::clone(&tls)),
-            (Some(folder), Some(_)) => Some(open("metrics-cert-path", folder)?),
+            (Some(places), Some(_)) if *places == api => Some(Arc::clone(&tls)),
+            (Some(places), Some(_)) => {
+                Some(open("metrics-cert-path", places.clone().or_authority_of(&api))?)
+            }
             _ => None,
         };
         let (source, policy) = match &config.policy {

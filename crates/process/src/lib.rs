@@ -6,6 +6,8 @@ pub mod address;
 pub mod announce;
 pub mod dashes;
 pub mod end;
+pub mod file;
+pub mod go;
 pub mod lines;
 pub mod pages;
 pub mod plain;

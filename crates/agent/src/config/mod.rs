@@ -176,7 +176,7 @@ impl Config {
             metrics_address,
             metrics_cert_path,
             address_file: flags.address_file.clone(),
-            log_format: log_format(flags),
+            log_format: flags.log_format.unwrap_or_else(|| flags.legacy.ignored.format()),
             log_level: flags.log_level,
             without_effect: flags.legacy.without_effect().collect(),
             cost: cost(flags),
@@ -226,12 +226,6 @@ fn cost(flags: &Flags) -> Option<Cost> {
         memory_cost: flags.memory_cost.clone()?,
         currency: flags.currency.clone()?,
     })
-}
-
-/// As the Go agent: lines for people in development mode, which is its default, else JSON.
-fn log_format(flags: &Flags) -> Format {
-    let default = if flags.legacy.zap_devel == Some(false) { Format::Json } else { Format::Text };
-    flags.log_format.unwrap_or(default)
 }
 
 #[cfg(test)]

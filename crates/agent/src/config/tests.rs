@@ -58,10 +58,14 @@ fn every_flag_of_the_go_agent_is_taken() {
         "enable-http2",
         "leader-elect",
         "leader-elect=true",
+        "leader-elect=T",
+        "metrics-secure=0",
+        "health-probe-bind-address=localhost:0",
         "kubeconfig=/x",
         "zap-devel=false",
         "zap-encoder=console",
         "zap-log-level=info",
+        "zap-log-level=42",
         "zap-stacktrace-level=error",
         "zap-time-encoding=epoch",
     ];
@@ -133,6 +137,8 @@ fn what_is_wrong_is_named() {
         (&["--metrics-bind-address=:8080"], "--metrics-cert-path"),
         (&["--health-probe-bind-address=8081"], "--health-probe-bind-address"),
         (&["--no-such-flag"], "--no-such-flag"),
+        (&["--leader-elect=yes"], "--leader-elect"),
+        (&["--zap-log-level=0"], "--log-level"),
     ] {
         let said = resolve(typed).unwrap_err();
         assert!(said.contains(named), "{typed:?}: {said}");

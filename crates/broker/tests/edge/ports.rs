@@ -8,12 +8,13 @@ use hyper::client::conn::http2;
 use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use sublet_broker::limits::Limits;
+use sublet_broker::tls::Places;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::stage::{Client, Stage, Wish, quick, tls, until};
+use super::stage::{Authority, Client, Pair, Stage, Wish, quick, tls, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_and_metrics_are_where_the_go_broker_has_them() {
@@ -110,7 +111,7 @@ async fn http_2_is_spoken_and_its_streams_are_bounded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_over_tls_want_a_certificate() {
     let stage = Stage::with(quick(), |config| {
-        config.metrics_cert_path = Some(config.http_cert_path.clone());
+        config.metrics_cert_path = Some(Places::in_folder(&config.http_cert_path));
     })
     .await;
     let address = stage.broker.addresses().metrics.unwrap();
@@ -127,6 +128,44 @@ async fn metrics_over_tls_want_a_certificate() {
     let revoked = stage.operator().await.post("/api/v1/operator/revocations", cluster).await;
     assert_eq!(revoked.status, 204);
     assert_eq!(client.get("/metrics").await.status, 403);
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_certificate_of_metrics_may_come_without_an_authority_and_reloads_by_its_own_name() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let second = Authority::new("second");
+    let write = |pair: &Pair| {
+        std::fs::write(folder.path().join("web.crt"), &pair.certificate).unwrap();
+        std::fs::write(folder.path().join("web.key"), &pair.key).unwrap();
+    };
+    write(&second.issue(&Wish::server()));
+    let stage = Stage::with(quick(), |config| {
+        config.metrics_cert_path = Some(Places {
+            certificate: folder.path().join("web.crt"),
+            key: folder.path().join("web.key"),
+            ..Places::in_folder(folder.path())
+        });
+    })
+    .await;
+    let address = stage.broker.addresses().metrics.unwrap();
+    // The server is the second authority's, its clients are those of the API.
+    let pair = stage.authority.issue(&Wish::client("prometheus"));
+    let page = || async {
+        let mut client = Client::connect(address, &second.pem, Some(&pair)).await.unwrap();
+        client.get("/metrics").await.body
+    };
+    assert!(page().await.contains("sublet_broker_up 1"));
+    let stranger = second.issue(&Wish::client("prometheus"));
+    let served = match Client::connect(address, &second.pem, Some(&stranger)).await {
+        Ok(mut client) => client.send("GET", "/metrics", None).await.is_ok(),
+        Err(_) => false,
+    };
+    assert!(!served);
+    write(&second.issue(&Wish::server()));
+    let reloaded = r#"reloads_total{what="metrics_tls",result="ok"} 1"#;
+    until("the reload", || async { page().await.contains(reloaded) }).await;
+    assert!(!page().await.contains(r#"reloads_total{what="tls""#));
     stage.end().await;
 }
 
