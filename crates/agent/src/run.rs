@@ -168,8 +168,8 @@ async fn serve(
         addresses.metrics = Some(bound);
         let metrics = Arc::clone(metrics);
         let mut page = Plain::new(pages::metrics(move || metrics.page()));
-        if let Some(folder) = &config.metrics_cert_path {
-            let tls = secure::open(folder).map_err(Error::MetricsCertificates)?;
+        if let Some(places) = &config.metrics_cert_path {
+            let tls = secure::open(places).map_err(Error::MetricsCertificates)?;
             page = page.secure(Arc::clone(&tls));
             tasks.own("the certificates of metrics", secure::watch(tls, tasks.stopping()));
         }

@@ -1,12 +1,11 @@
 //! The certificates of the metrics: read at the start, and looked at again now and then, so that
 //! renewed ones are used without a restart.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sublet_process::Tls;
-use sublet_process::tls::{Error, Reload};
+use sublet_process::tls::{Error, Places, Reload};
 use tokio::sync::watch;
 
 use crate::clock;
@@ -17,8 +16,8 @@ const SESSIONS: usize = 16;
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Reads the certificates for the first time.
-pub(crate) fn open(folder: &Path) -> Result<Arc<Tls>, Error> {
-    Tls::open(folder, SESSIONS, clock::now()).map(Arc::new)
+pub(crate) fn open(places: &Places) -> Result<Arc<Tls>, Error> {
+    Tls::open(places.clone(), SESSIONS, clock::now()).map(Arc::new)
 }
 
 /// Looks at them again and again until the agent stops. What cannot be used is said once, and the old

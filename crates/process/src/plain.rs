@@ -246,7 +246,8 @@ mod tests {
     async fn over_tls_only_those_are_answered_who_show_a_certificate_of_the_authority() {
         let (issuer, authority, folder) = certified();
         let now = sublet_core::time::Time::from_millis(0);
-        let tls = Arc::new(Tls::open(folder.path(), 16, now).unwrap());
+        let tls =
+            Arc::new(Tls::open(crate::tls::Places::in_folder(folder.path()), 16, now).unwrap());
         let (at, mut tasks, stop) =
             serve(Plain::new(metrics(|| "x 1\n".to_owned())).secure(tls)).await;
         let answer = ask_securely(at, &authority, Some(&issuer)).await.unwrap();

@@ -14,6 +14,7 @@ use clap::{Args, Command};
 use serde::Serialize;
 use sublet_core::id::{self, ClusterId};
 use sublet_core::time::Span;
+use sublet_process::tls::Places;
 use sublet_process::{Address, Format, Level, address};
 use sublet_wire::v1::Cost;
 
@@ -119,7 +120,7 @@ pub struct Config {
     /// Where metrics are served.
     pub metrics_address: Option<Address>,
     /// The certificates of metrics; none means without TLS.
-    pub metrics_cert_path: Option<PathBuf>,
+    pub metrics_cert_path: Option<Places>,
     /// Where the addresses are written to.
     pub address_file: Option<PathBuf>,
     /// How log lines look.
@@ -143,7 +144,7 @@ impl Config {
             Address::parse(text).map_err(|source| Error::Address { flag, source })
         };
         let metrics_address = address("metrics-bind-address", &flags.metrics_bind_address)?;
-        let metrics_cert_path = flags.metrics_cert_path.clone().filter(|_| flags.metrics_secure);
+        let metrics_cert_path = metrics_places(flags);
         if let Some(at) = metrics_address.filter(|_| flags.metrics_secure)
             && metrics_cert_path.is_none()
         {
@@ -183,6 +184,18 @@ impl Config {
             labels: labels(&flags.labels)?,
         })
     }
+}
+
+/// The certificates of metrics; none means without TLS, or that none were named.
+fn metrics_places(flags: &Flags) -> Option<Places> {
+    let folder = flags.metrics_cert_path.as_ref().filter(|_| flags.metrics_secure)?;
+    let places = Places {
+        certificate: folder.join(&flags.metrics_cert_name),
+        key: folder.join(&flags.metrics_cert_key),
+        ..Places::in_folder(folder)
+    };
+    let broker = flags.broker_cert_path.as_deref().map(Places::in_folder);
+    Some(broker.map_or(places.clone(), |broker| places.or_authority_of(&broker)))
 }
 
 /// The flags alone, for whoever reads a command line before clap does.

@@ -114,8 +114,10 @@ fn metrics_are_served_over_tls_unless_that_is_turned_off() {
         let typed = ["--metrics-bind-address=:8443", "--metrics-cert-path=/certs"];
         resolve(&[&typed, more].concat()).unwrap().metrics_cert_path
     };
-    assert_eq!(with(&[]), Some(PathBuf::from("/certs")));
-    assert_eq!(with(&["--metrics-secure"]), Some(PathBuf::from("/certs")));
+    assert_eq!(with(&[]), Some(Places::in_folder("/certs".as_ref())));
+    let named =
+        with(&["--metrics-secure", "--metrics-cert-name=a", "--metrics-cert-key=b"]).unwrap();
+    assert_eq!((named.certificate, named.key), ("/certs/a".into(), "/certs/b".into()));
     assert_eq!(with(&["--metrics-secure=false"]), None);
 }
 

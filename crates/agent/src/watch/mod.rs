@@ -81,7 +81,7 @@ impl Collector {
     pub async fn run(mut self, mut stopping: watch::Receiver<bool>) {
         let mut tell_at = None;
         loop {
-            let at = tell_at.unwrap_or_else(Instant::now);
+            let (at, mut grant) = (tell_at.unwrap_or_else(Instant::now), None);
             tokio::select! {
                 _ = stopping.wait_for(|stopping| *stopping) => return,
                 () = sleep_until(at), if tell_at.is_some() => {
@@ -92,12 +92,13 @@ impl Collector {
                 event = self.nodes.next() => fold_node(&mut self.fold, event, &self.rules),
                 event = self.pods.next() => fold_pod(&mut self.fold, event),
                 event = self.grants.next() => {
-                    if let Some(other) = &self.passed_on {
-                        // Without the other one the agent ends anyhow.
-                        drop(other.send(event.clone()).await);
-                    }
+                    grant = Some(event.clone());
                     fold_grant(&mut self.fold, event);
                 }
+            }
+            if let (Some(other), Some(event)) = (&self.passed_on, grant) {
+                // Without the other one the agent ends anyhow.
+                drop(other.send(event).await);
             }
             if tell_at.is_none() && self.fold.is_complete() {
                 tell_at = Some(Instant::now() + GATHER);

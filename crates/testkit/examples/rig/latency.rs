@@ -3,7 +3,7 @@
 //! From before the object is sent to the API server, until a watch of each API server shows it: what
 //! the two API servers take is in it. One request at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -53,14 +53,14 @@ fn follow(
     (what, path): (What, &str),
     tell: SyncSender<Sight>,
 ) -> Result<(), sublet_testkit::Error> {
-    let mut seen = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     cluster.api().watch(path, |event| {
         let at = wall();
         let object = &event["object"];
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let phase = &object["status"]["phase"];
         let is_it = what != What::Reserved || phase == "Reserved" || phase == "Active";
-        if is_it && event["type"] != "DELETED" && seen.insert(name.clone(), ()).is_none() {
+        if is_it && event["type"] != "DELETED" && seen.insert(name.clone()) {
             // Whoever listened has given up otherwise.
             drop(tell.send(Sight { what, name, at }));
         }

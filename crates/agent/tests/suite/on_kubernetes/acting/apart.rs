@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use kube::api::ListParams;
 use serde_json::json;
+use sublet_agent::controllers::Clock;
 use sublet_agent::transport::Broker as _;
 use sublet_core::time::{Span, Time};
 use sublet_crds::RequestPhase;
@@ -79,8 +81,7 @@ fn behind() -> Time {
 /// Either may be right; the broker's clock rules.
 pub(super) async fn clocks_may_be_hours_apart(world: &mut World) {
     let right = world.rome.clock;
-    let apart: [(fn() -> Time, fn() -> Time); 2] = [(ahead, behind), (behind, ahead)];
-    for (rome, milan) in apart {
+    for (rome, milan) in [(ahead as Clock, behind as Clock), (behind, ahead)] {
         (world.rome.clock, world.milan.clock) = (rome, milan);
         restart(&mut world.rome, None).await;
         restart(&mut world.milan, None).await;
@@ -137,12 +138,12 @@ pub(super) async fn a_provider_may_disappear_and_come_back(world: &mut World) {
     assert_eq!((&*ready.status, &*ready.reason), ("False", "ProviderLost"));
     until("nothing held, and no instruction in Rome", || async {
         let held = world.rome.reservations().await;
-        let borrowed = world.rome.borrowed().list(&Default::default()).await.unwrap();
+        let borrowed = world.rome.borrowed().list(&ListParams::default()).await.unwrap();
         (!held.iter().any(super::is_live) && borrowed.items.is_empty()).then_some(())
     })
     .await;
     // It comes back with what it was told long ago, and is told that it is over.
-    assert_eq!(world.milan.lent().list(&Default::default()).await.unwrap().items.len(), 2);
+    assert_eq!(world.milan.lent().list(&ListParams::default()).await.unwrap().items.len(), 2);
     world.milan.begin(None);
     world.delete("in-use").await;
     world.is_clean().await;

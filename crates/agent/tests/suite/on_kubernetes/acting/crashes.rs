@@ -63,9 +63,8 @@ fn passers(at: Point) -> (&'static [Who], &'static [Who]) {
         Point::Recorded => (&[Requester, Provider], &[Requester, Provider]),
         Point::Established => (&[Requester, Provider], &[]),
         Point::Told => (&[Requester, Provider], &[Provider]),
-        Point::Withdrawn => (&[], &[Requester, Provider]),
         Point::Released => (&[], &[Requester]),
-        Point::Removed => (&[], &[Requester, Provider]),
+        Point::Withdrawn | Point::Removed => (&[], &[Requester, Provider]),
     }
 }
 
