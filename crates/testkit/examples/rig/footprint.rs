@@ -15,7 +15,7 @@ use sublet_testkit::wait::Stopwatch;
 use sublet_testkit::{Cluster, Nodes, Part, Pods, Process, Setup};
 
 use crate::broker::{Broker, program};
-use crate::used::{Used, print_memory, row};
+use crate::used::{Meter, print_memory, row};
 use crate::{agents, latency};
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 /// Fifty pod events a second: sixteen pods come, begin to run, and go.
-fn churn(cluster: &Cluster) -> Result<()> {
+fn churn(cluster: &Cluster, meter: &mut Meter<'_>) -> Result<()> {
     let (api, clock) = (cluster.api(), Stopwatch::start());
     let mut round = 0;
     while clock.elapsed() < CHURN {
@@ -43,6 +43,7 @@ fn churn(cluster: &Cluster) -> Result<()> {
             api.delete(&format!("{PODS}/churn-{round}-{pod}?gracePeriodSeconds=0"))?;
         }
         round += 1;
+        meter.look()?;
         thread::sleep(Duration::from_secs(round).saturating_sub(clock.elapsed()));
     }
     Ok(())
@@ -106,14 +107,14 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let agent = starts(full, &broker, "50 nodes, 1 000 pods")?;
     print_memory(&agent, "50 nodes, 1 000 pods, just started")?;
     let port = broker.url().rsplit(':').next().context("a port")?;
-    let before = Used::by(&agent, port)?;
-    thread::sleep(IDLE);
-    Used::by(&agent, port)?.print("idle", before, IDLE);
+    let mut meter = Meter::start(&agent, port)?;
+    meter.wait(IDLE)?;
+    meter.print("idle")?;
     print_memory(&other, "empty cluster, idle")?;
     print_memory(&agent, "50 nodes, 1 000 pods, idle")?;
-    let (before, clock) = (Used::by(&agent, port)?, Stopwatch::start());
-    churn(full)?;
-    Used::by(&agent, port)?.print("50 pod events a second", before, clock.elapsed());
+    let mut meter = Meter::start(&agent, port)?;
+    churn(full, &mut meter)?;
+    meter.print("50 pod events a second")?;
     print_memory(&agent, "50 pod events a second")?;
     latency::measure(empty, full, &broker)?;
     print_memory(&agent, "after the requests")

@@ -1,50 +1,89 @@
 //! What a process has used, by the kernel's count.
 
-use std::fs;
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
+use std::{fs, thread};
 
 use anyhow::{Context, Result};
 use sublet_testkit::Process;
+use sublet_testkit::wait::Stopwatch;
 
-/// What a process has used so far.
-#[derive(Clone, Copy)]
-pub(crate) struct Used {
+/// How often connections are looked at: one that is closed is not counted to its end.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A look that comes so late says that somebody has stopped us, and the process with us.
+const LATE: Duration = Duration::from_secs(5);
+
+/// Sent and received over one connection.
+type Traffic = (u64, u64);
+
+/// Watches what a process uses.
+pub(crate) struct Meter<'a> {
+    process: &'a Process,
+    /// The port of the broker.
+    broker: &'a str,
+    clock: Stopwatch,
     cpu: Duration,
-    /// Over the connections that are open, to the broker and to everybody.
-    bytes: Option<Bytes>,
+    open: BTreeMap<String, Traffic>,
+    to_broker: Traffic,
+    to_others: Traffic,
+    is_interrupted: bool,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Bytes {
-    to_broker: u64,
-    sent: u64,
-    received: u64,
-}
-
-impl Used {
-    /// So far; the broker is known by its port.
-    pub(crate) fn by(process: &Process, broker: &str) -> Result<Self> {
+impl<'a> Meter<'a> {
+    /// From now on.
+    pub(crate) fn start(process: &'a Process, broker: &'a str) -> Result<Self> {
         let pid = process.pid().context("it has ended")?;
-        Ok(Self { cpu: cpu(pid)?, bytes: bytes(pid, broker) })
+        let (clock, open) = (Stopwatch::start(), connections(pid)?);
+        let cpu = cpu(pid)?;
+        let (to_broker, to_others, is_interrupted) = ((0, 0), (0, 0), false);
+        Ok(Self { process, broker, clock, cpu, open, to_broker, to_others, is_interrupted })
     }
 
-    /// Prints a row for each figure of what was used since then, over this time.
-    pub(crate) fn print(self, what: &str, since: Self, over: Duration) {
-        let seconds = over.as_secs_f64();
-        let cpu = self.cpu.saturating_sub(since.cpu).as_secs_f64() / seconds * 100.0;
+    /// Lets so much time pass.
+    pub(crate) fn wait(&mut self, time: Duration) -> Result<()> {
+        let clock = Stopwatch::start();
+        while clock.elapsed() < time {
+            let pause = Stopwatch::start();
+            thread::sleep(LOOK_EVERY);
+            self.is_interrupted |= pause.elapsed() > LATE;
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Counts what went over the connections since the last look.
+    pub(crate) fn look(&mut self) -> Result<()> {
+        let now = connections(self.process.pid().context("it has ended")?)?;
+        for (name, (sent, received)) in &now {
+            let before = self.open.get(name).copied().unwrap_or_default();
+            let is_broker = name.ends_with(&format!(":{}", self.broker));
+            let sum = if is_broker { &mut self.to_broker } else { &mut self.to_others };
+            sum.0 += sent.saturating_sub(before.0);
+            sum.1 += received.saturating_sub(before.1);
+        }
+        self.open = now;
+        Ok(())
+    }
+
+    /// Prints a row for each figure.
+    pub(crate) fn print(mut self, what: &str) -> Result<()> {
+        self.look()?;
+        let seconds = self.clock.elapsed().as_secs_f64();
+        let used = cpu(self.process.pid().context("it has ended")?)?.saturating_sub(self.cpu);
+        let cpu = used.as_secs_f64() / seconds * 100.0;
         row(&format!("{what}: processor"), &format!("{cpu:.3} % of a core"), "< 0.1 % idle");
-        let (Some(now), Some(then)) = (self.bytes, since.bytes) else {
-            return row(&format!("{what}: bytes"), "not known: there is no `ss` here", "");
-        };
-        let rate = |now: u64, then: u64| {
-            let bytes = u32::try_from(now.saturating_sub(then)).unwrap_or(u32::MAX);
+        let rate = |bytes: u64| {
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
             format!("{:.0} B/s", f64::from(bytes) / seconds)
         };
-        let to_broker = rate(now.to_broker, then.to_broker);
-        row(&format!("{what}: sent to the broker"), &to_broker, "< 100 B/s idle");
-        row(&format!("{what}: sent, API server included"), &rate(now.sent, then.sent), "");
-        row(&format!("{what}: received"), &rate(now.received, then.received), "");
+        let both = |(sent, received)| format!("{} sent, {} received", rate(sent), rate(received));
+        row(&format!("{what}: with the broker"), &both(self.to_broker), "< 100 B/s sent, idle");
+        row(&format!("{what}: with the API server"), &both(self.to_others), "");
+        if self.is_interrupted {
+            row(what, "was stopped meanwhile: measure again", "");
+        }
+        Ok(())
     }
 }
 
@@ -64,9 +103,9 @@ fn cpu(pid: u32) -> Result<Duration> {
     Ok(sum)
 }
 
-/// Over the connections that are open now, by `ss`.
-fn bytes(pid: u32, broker: &str) -> Option<Bytes> {
-    let output = Command::new("ss").arg("-Htinp").output().ok()?;
+/// The connections that are open now, by `ss`.
+fn connections(pid: u32) -> Result<BTreeMap<String, Traffic>> {
+    let output = Command::new("ss").arg("-Htinp").output().context("starting `ss`, of iproute2")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let lines: Vec<_> = text.lines().collect();
     let ours = lines.windows(2).filter(|two| two[0].contains(&format!("pid={pid},")));
@@ -74,16 +113,11 @@ fn bytes(pid: u32, broker: &str) -> Option<Bytes> {
         let word = line.split_whitespace().find_map(|word| word.strip_prefix(name));
         word.and_then(|count| count.parse::<u64>().ok()).unwrap_or(0)
     };
-    Some(ours.fold(Bytes::default(), |mut sum, two| {
-        let sent = count(two[1], "bytes_sent:");
-        let peer = two[0].split_whitespace().nth(4).unwrap_or_default();
-        if peer.ends_with(&format!(":{broker}")) {
-            sum.to_broker += sent;
-        }
-        sum.sent += sent;
-        sum.received += count(two[1], "bytes_received:");
-        sum
-    }))
+    let connection = |two: &[&str]| {
+        let ends: Vec<_> = two[0].split_whitespace().skip(3).take(2).collect();
+        (ends.join(" "), (count(two[1], "bytes_sent:"), count(two[1], "bytes_received:")))
+    };
+    Ok(ours.map(connection).collect())
 }
 
 /// Prints a row for the memory of a process.
