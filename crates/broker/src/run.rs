@@ -173,7 +173,10 @@ impl Broker {
         if let Some(listener) = listeners.health {
             // Before the log is loaded, which may take a while: the process is alive, not ready.
             let probes = Plain::new(pages::probes(ready.clone())).run(listener, stops.clone());
-            tasks.spawn(async { ("the probes", Ok(probes.await)) });
+            tasks.spawn(async {
+                probes.await;
+                ("the probes", Ok(()))
+            });
         }
         let policy = Arc::clone(&edge.policy);
         let (account, told) = Account::new();
@@ -230,7 +233,10 @@ impl Broker {
         let page = pages::metrics(move || shown.page());
         let Some(tls) = edge.metrics_tls else {
             let plain = Plain::new(page).run(listener, stops.clone());
-            self.own("metrics", async { Ok(plain.await) });
+            self.own("metrics", async {
+                plain.await;
+                Ok(())
+            });
             return;
         };
         let page = secure::unless_revoked(page, self.app.revoked.clone());
