@@ -9,6 +9,7 @@ use sublet_core::ledger::Stamp;
 use sublet_core::reservation::Reservation;
 use sublet_log::Body;
 
+use super::decided::Decided;
 use super::work::{Answer, Deliver, Submitted};
 
 /// Events that become durable together.
@@ -29,6 +30,8 @@ pub struct Changes {
     pub reservations: Vec<Arc<Reservation>>,
     /// Who is believed may have changed.
     pub standing: bool,
+    /// What was decided although no call asked for it.
+    pub decided: Vec<Decided>,
 }
 
 /// Work that was taken in.
@@ -61,6 +64,8 @@ pub(super) struct Flight<T> {
     pub(super) changed: Vec<Arc<Reservation>>,
     /// Whether it changes who is believed.
     pub(super) standing: bool,
+    /// Those of its events that no call asked for.
+    pub(super) uncalled: Vec<Event>,
 }
 
 impl<T> Flight<T> {
@@ -73,6 +78,7 @@ impl<T> Flight<T> {
             touched: vec![],
             changed: vec![],
             standing: false,
+            uncalled: vec![],
         }
     }
 }

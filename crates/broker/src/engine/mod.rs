@@ -12,6 +12,7 @@
 //! without any.
 
 mod work;
+mod decided;
 mod flight;
 mod backlog;
 mod retry;
@@ -26,6 +27,7 @@ mod planner;
 mod run;
 
 pub use commit::{Commit, Committer, Dead};
+pub use decided::{Account, Decided, Told};
 pub use flight::{Batch, Changes};
 pub use handle::{Handle, Revoked, Ticket};
 pub use keep::Keeping;

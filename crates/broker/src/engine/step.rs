@@ -17,6 +17,7 @@ use sublet_core::time::Time;
 use sublet_log::Record;
 
 use super::backlog::Backlog;
+use super::decided::{Decided, to_account_for};
 use super::flight::{Batch, Changes, Flight, Item, Outcome, Planned, changes_standing, tell};
 use super::retry::Retry;
 use super::work::{Answer, Failure, Settled, Submitted, Work};
@@ -148,7 +149,7 @@ impl<T> Engine<T> {
         while !self.open_is_full() {
             let plan = plan::plan(&self.books, &command, &self.policy, self.stamp(now));
             let Ok(plan) = plan else { break };
-            self.accept(plan.events, now)?;
+            self.accept_uncalled(plan.events, now)?;
             if plan.reply != (Reply::Swept { more: true }) {
                 break;
             }
@@ -195,7 +196,7 @@ impl<T> Engine<T> {
                 break;
             }
             self.retry.go_on_after(place);
-            self.accept(events, now)?;
+            self.accept_uncalled(events, now)?;
         }
         Ok(true)
     }
@@ -211,7 +212,11 @@ impl<T> Engine<T> {
         let answer = match plan::plan(&self.books, command, &self.policy, self.stamp(now)) {
             Err(refusal) => Err(Failure::Refused(refusal)),
             Ok(plan) => {
-                self.accept(plan.events, now)?;
+                if matches!(command, Command::Advertise(_)) {
+                    self.accept_uncalled(plan.events, now)?;
+                } else {
+                    self.accept(plan.events, now)?;
+                }
                 Ok(self.settle(plan.reply))
             }
         };
@@ -239,6 +244,16 @@ impl<T> Engine<T> {
             _ => None,
         };
         Settled { revision: ledger.stamp().revision, reply, reservation }
+    }
+
+    /// The same for what no call asked for by name; it is accounted for once it is durable.
+    fn accept_uncalled(&mut self, events: Vec<Event>, now: Time) -> Result<(), Contradiction> {
+        let uncalled: Vec<_> = to_account_for(&events).cloned().collect();
+        self.accept(events, now)?;
+        if !uncalled.is_empty() {
+            self.open(now).uncalled.extend(uncalled);
+        }
+        Ok(())
     }
 
     /// Applies planned events and puts them into the open batch.
@@ -309,6 +324,9 @@ impl<T> Engine<T> {
         self.changes.at = flight.stamp;
         self.changes.reservations.extend(flight.changed);
         self.changes.standing |= flight.standing;
+        let revision = flight.stamp.revision;
+        let decided = flight.uncalled.into_iter().map(|event| Decided { revision, event });
+        self.changes.decided.extend(decided);
         tell(flight.planned)
     }
 

@@ -12,6 +12,12 @@ use crate::broker::Broker;
 const RBAC: &str = include_str!("../../../../deploy/agent/rbac.yaml");
 const NAMESPACE: &str = "sublet";
 
+/// Where an agent serves its metrics, by its own word.
+pub(crate) fn metrics_at(at: &Path) -> Option<String> {
+    let at: serde_json::Value = serde_json::from_slice(&std::fs::read(at).ok()?).ok()?;
+    at["metrics"].as_str().map(str::to_owned)
+}
+
 /// Installs what an agent needs.
 pub(crate) fn prepare(cluster: &Cluster, broker: &Broker) -> Result<()> {
     cluster.apply_crds(&kinds(broker.sublet_path())?)?;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use sublet_testkit::{Cluster, Nodes, Part, Pods, Setup, Signal};
 
+use super::deployment;
 use super::member::{Member, at_broker, comes};
 use crate::broker::Town;
 
@@ -15,7 +16,7 @@ fn cpu(cluster: &Value, what: &str) -> Option<String> {
 
 #[test]
 fn what_matters_is_published_at_once_and_kept_for_people() {
-    let town = Town::new();
+    let mut town = Town::new();
     let cluster = Cluster::start(Setup::api("edge")).unwrap();
     cluster.add_nodes(&Nodes::new("worker", 4).resource("nvidia.com/gpu", "2")).unwrap();
     cluster.add_pods(&Pods::new("web", 10).cpu("500m").on(&["worker-0", "worker-1"])).unwrap();
@@ -53,6 +54,14 @@ fn what_matters_is_published_at_once_and_kept_for_people() {
     comes(&agent, "the cordon at the broker", || {
         at_broker(&town, "edge").filter(|told| cpu(told, "allocatable").as_deref() == Some("32"))
     });
+
+    // A broker that was away knows what it was told, and believes it again when the agent repeats it:
+    // on every reconnect, not only on the grid.
+    town.restart();
+    comes(&agent, "the agent's word to a broker that was away", || {
+        at_broker(&town, "edge").filter(|told| told["freshness"] == "Active")
+    });
+    deployment::is_accepted(&member, &town);
 
     agent.signal(Signal::TERM).unwrap();
     let status = comes(&agent, "the agent's end", || agent.ended());
