@@ -127,7 +127,7 @@ fn of_two_that_are_planned_again_the_newer_one_stays() {
         stage.says(2, numbers[1], 40);
         stage.other_writes(41, cordoned());
         stage.plans(50);
-        assert_eq!(stage.entry().advertisement.number.map(|n| n.sequence), numbers[1].map(|n| n));
+        assert_eq!(stage.entry().advertisement.number.map(|n| n.sequence), numbers[1]);
         assert_eq!(stage.entry().received_at, at(40));
         assert_eq!(stage.entry().interval, Some(Span::from_secs(30)));
         assert_eq!(returns(&stage.commits().0), 1);

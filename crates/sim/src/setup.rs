@@ -194,7 +194,7 @@ fn restrict(policy: &mut Policy, clusters: u64, dice: &mut Dice) {
         policy.lending.push(Rule { requesters, providers, allow: false });
     }
     if dice.chance(400) {
-        let priority_max = if dice.chance(500) { 0 } else { 1 };
+        let priority_max = i32::from(dice.chance(500));
         let cpu = dice.chance(500).then(|| (Kind::Cpu, dice.between(1000, 8000)));
         let held = Limits(cpu.into_iter().collect());
         let allowance = Allowance { held, priority_max, ..Allowance::default() };

@@ -171,10 +171,10 @@ mod tests {
             backlog.push(&open, look(0));
             let priority = backlog.next_priority();
             let ticket = backlog.pop().map(|item| item.submitted.ticket);
-            if ticket != Some(0) {
-                turns.push((turn, ticket, priority));
-            } else {
+            if ticket == Some(0) {
                 assert_eq!(priority, None);
+            } else {
+                turns.push((turn, ticket, priority));
             }
         }
         let (first, second) = (PASSING_MAX, 2 * PASSING_MAX + 1);

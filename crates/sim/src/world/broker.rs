@@ -10,10 +10,10 @@ use sublet_broker::engine::{
 use sublet_broker::stream::Part;
 use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
+use sublet_core::event::Event;
 use sublet_core::instruction;
 use sublet_core::ledger::{self, Ledger};
 use sublet_core::market::Entry;
-use sublet_core::plan::{Action, Command};
 use sublet_core::time::{Span, Time};
 use sublet_log::{Log, Writer, snapshot};
 
@@ -59,6 +59,8 @@ pub(super) struct Process {
     woken_ms: u64,
     /// The batch on its way takes long.
     pub(super) slow: bool,
+    /// An operator's word on the clock is in it.
+    pub(super) confirming: bool,
     /// A record may be there although nobody said so.
     pub(super) answer_lost: bool,
 }
@@ -134,6 +136,7 @@ impl World {
             healthy_since: grace_over,
             woken_ms: self.now,
             slow: false,
+            confirming: false,
             answer_lost: false,
         });
         self.trace.say(self.now, format_args!("broker {at} starts, life {life}"));
@@ -191,7 +194,6 @@ impl World {
         let calls = std::mem::take(&mut process.inbox);
         let time = process.clock.now(reading);
         self.audit.takes_in(process.writer, &process.engine, &calls, time);
-        let confirms = calls.iter().any(|call| confirms_clock(&call.order));
         for call in &calls {
             process.streams.open(call, &mut process.engine);
         }
@@ -201,14 +203,6 @@ impl World {
         while result.is_ok() && process.engine.is_behind() && !process.engine.is_planned() {
             result = process.engine.step([], time);
         }
-        if confirms && process.clock.is_suspended() {
-            self.sometimes.hit("clock confirmed");
-        }
-        if confirms {
-            process.clock.confirm(reading);
-            process.healthy_since = process.healthy_since.max(process.clock.now(reading));
-        }
-        let time = process.clock.now(reading);
         if now >= process.swept_ms + millis(SWEEP_EVERY) {
             process.swept_ms = now;
             let grace = time < process.grace_over && !planted(Bug::NoGrace);
@@ -240,6 +234,27 @@ impl World {
         self.tell_watchers(at);
     }
 
+    /// Once the wall clock is believed again, holders have time to renew before anything expires.
+    pub(super) fn set_clock(&mut self, at: usize, set: impl FnOnce(&mut Clock, Reading)) {
+        let grace = self.setup.policy.recovery_grace;
+        let Some(broker) = self.brokers.get_mut(at) else { return };
+        let reading = broker.reading(self.now);
+        let Some(process) = &mut broker.process else { return };
+        let (suspended, before) = (process.clock.is_suspended(), process.clock.now(reading));
+        set(&mut process.clock, reading);
+        let now = process.clock.now(reading);
+        if suspended && !process.clock.is_suspended() {
+            self.sometimes.hit("clock confirmed");
+            process.grace_over = now.checked_add(grace).unwrap_or(now);
+            self.audit.spares(process.writer, process.grace_over);
+            process.healthy_since = process.healthy_since.max(process.grace_over);
+        }
+        if now.since(before).as_millis() > millis(SWEEP_EVERY) {
+            // Its time is far ahead of what it was: much becomes due at once.
+            process.healthy_since = process.healthy_since.max(now);
+        }
+    }
+
     /// Expiry is owed only by a broker that nothing has hindered for a while.
     fn check_health(&mut self, at: usize, time: Time) {
         let Some(broker) = self.brokers.get_mut(at) else { return };
@@ -264,6 +279,8 @@ impl World {
         let (batch, answers) = process.engine.close();
         if let Some(batch) = batch {
             process.away = true;
+            let confirms = |event: &Event| matches!(event, Event::ClockConfirmed { .. });
+            process.confirming = batch.body.events().iter().any(confirms);
             let slow = !self.healing && self.disk.chance(self.setup.disk.slow);
             let delay = if slow { self.disk.between(500, 6000) } else { self.disk.between(1, 5) };
             process.slow = slow;
@@ -320,10 +337,6 @@ fn named(contradiction: &Contradiction) -> &'static str {
         Contradiction::Ledger(ledger::Error::Illegal { .. }) => "I6",
         _ => "I2",
     }
-}
-
-fn confirms_clock(order: &Order) -> bool {
-    matches!(order, Order::Command(Command::Operate { action: Action::ConfirmClock, .. }))
 }
 
 fn submitted(call: Ticket, mailbox: &Mailbox, retention: Span) -> Submitted<Ticket> {

@@ -1,6 +1,7 @@
 //! Between a broker and the log: appends, their fates, and what others wrote.
 
-use sublet_broker::engine::{Batch, Commit, RETRIES_MAX, RETRY_PAUSE, SWEEP_EVERY};
+use sublet_broker::clock::Clock;
+use sublet_broker::engine::{Batch, Commit, RETRIES_MAX, RETRY_PAUSE};
 use sublet_log::Record;
 
 use super::broker::millis;
@@ -123,6 +124,9 @@ impl World {
         match commit {
             Commit::Done { then } => {
                 let answers = process.engine.committed();
+                if std::mem::take(&mut process.confirming) {
+                    self.set_clock(at, Clock::confirm);
+                }
                 self.answer(at, answers);
                 if !then.is_empty() {
                     self.overtaken(at, &then);
@@ -150,20 +154,13 @@ impl World {
 
     fn overtaken(&mut self, at: usize, records: &[Record]) {
         let Some(broker) = self.brokers.get_mut(at) else { return };
-        let reading = broker.reading(self.now);
         let Some(process) = &mut broker.process else { return };
         self.audit.replans(process.writer);
         if let Err(contradiction) = process.engine.overtaken(records) {
             return self.fail("I2", format!("others' records do not fit: {contradiction}"));
         }
         if let Some(last) = records.last() {
-            let before = process.clock.now(reading);
-            process.clock.saw(last.time(), reading);
-            let after = process.clock.now(reading);
-            if after.since(before).as_millis() > millis(SWEEP_EVERY) {
-                // Another broker's time is ahead: much becomes due at once.
-                process.healthy_since = process.healthy_since.max(after);
-            }
+            self.set_clock(at, |clock, reading| clock.saw(last.time(), reading));
         }
     }
 }
