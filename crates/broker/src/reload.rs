@@ -93,7 +93,9 @@ pub(crate) async fn policy(
             _ = ticks.tick() => {}
         }
         match source.reload() {
-            Ok(None) => teller.same(),
+            Ok(None) if source.is_in_use() => teller.same(),
+            // Another text, which is judged next time.
+            Ok(None) => {}
             Err(error) => teller.refused(&error),
             Ok(Some(policy)) => match app.engine.set_policy(Arc::clone(&policy)) {
                 Ok(()) => {

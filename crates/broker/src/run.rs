@@ -25,7 +25,7 @@ use crate::census;
 use crate::clock::Machine;
 use crate::config::{Address, Config};
 use crate::engine::{self, Account, Keeping, Options};
-use crate::http::{App, Names, router};
+use crate::http::{App, router};
 use crate::limits::Limits;
 use crate::listen::{Addresses, Listeners};
 use crate::metrics::Metrics;
@@ -173,7 +173,10 @@ impl Broker {
         if let Some(listener) = listeners.health {
             // Before the log is loaded, which may take a while: the process is alive, not ready.
             let probes = Plain::new(pages::probes(ready.clone())).run(listener, stops.clone());
-            tasks.spawn(async { ("the probes", Ok(probes.await)) });
+            tasks.spawn(async {
+                probes.await;
+                ("the probes", Ok(()))
+            });
         }
         let policy = Arc::clone(&edge.policy);
         let (account, told) = Account::new();
@@ -194,7 +197,6 @@ impl Broker {
             limits,
             metrics,
             machine: Machine::new(),
-            names: Names::default(),
             request_ids: RequestIds::new()?,
         });
         let addresses = listeners.addresses;
@@ -231,7 +233,10 @@ impl Broker {
         let page = pages::metrics(move || shown.page());
         let Some(tls) = edge.metrics_tls else {
             let plain = Plain::new(page).run(listener, stops.clone());
-            self.own("metrics", async { Ok(plain.await) });
+            self.own("metrics", async {
+                plain.await;
+                Ok(())
+            });
             return;
         };
         let page = secure::unless_revoked(page, self.app.revoked.clone());

@@ -17,7 +17,7 @@ pub fn boolean(text: &str) -> Result<bool, &'static str> {
 
 /// Flags of the Go system's framework.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Ignored {
+pub struct Framework {
     #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_PATH")]
     webhook_cert_path: Option<String>,
     #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_NAME")]
@@ -37,7 +37,7 @@ pub struct Ignored {
     zap_time_encoding: Option<String>,
 }
 
-impl Ignored {
+impl Framework {
     const DEVEL: &'static str = "zap-devel";
 
     /// Those that were given, and with what.
@@ -73,10 +73,10 @@ mod tests {
 
     use super::*;
 
-    fn read(arguments: &[&str]) -> Result<Ignored, clap::Error> {
-        let command = Ignored::augment_args(Command::new("x"));
+    fn read(arguments: &[&str]) -> Result<Framework, clap::Error> {
+        let command = Framework::augment_args(Command::new("x"));
         let typed = ["x"].into_iter().chain(arguments.iter().copied());
-        Ignored::from_arg_matches(&command.try_get_matches_from(typed)?)
+        Framework::from_arg_matches(&command.try_get_matches_from(typed)?)
     }
 
     #[test]

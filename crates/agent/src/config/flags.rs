@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sublet_core::time::Span;
-use sublet_process::go::{Ignored, boolean};
+use sublet_process::go::{Framework, boolean};
 use sublet_process::{Format, Level};
 
 use crate::collect::Tolerated;
@@ -128,7 +128,7 @@ pub(super) struct Legacy {
     #[arg(long, hide = true, env = "SUBLET_KUBECONFIGS_DIR")]
     pub(super) kubeconfigs_dir: Option<String>,
     #[command(flatten)]
-    pub(super) ignored: Ignored,
+    pub(super) framework: Framework,
 }
 
 impl Legacy {
@@ -140,6 +140,6 @@ impl Legacy {
         ]
         .into_iter()
         .filter_map(|(name, given)| given.then_some(name))
-        .chain(self.ignored.without_effect())
+        .chain(self.framework.without_effect())
     }
 }

@@ -177,7 +177,7 @@ impl Config {
             metrics_address,
             metrics_cert_path,
             address_file: flags.address_file.clone(),
-            log_format: flags.log_format.unwrap_or_else(|| flags.legacy.ignored.format()),
+            log_format: flags.log_format.unwrap_or_else(|| flags.legacy.framework.format()),
             log_level: flags.log_level,
             without_effect: flags.legacy.without_effect().collect(),
             cost: cost(flags),

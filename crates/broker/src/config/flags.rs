@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use sublet_core::time::Span;
-use sublet_process::go::{self, boolean};
+use sublet_process::go::{Framework, boolean};
 use sublet_process::{Format, Level};
 
 /// How the broker is spoken to.
@@ -118,7 +118,7 @@ pub(super) struct Ignored {
     #[arg(long, hide = true, env = "SUBLET_KUBECONFIG")]
     kubeconfig: Option<String>,
     #[command(flatten)]
-    pub(super) framework: go::Ignored,
+    pub(super) framework: Framework,
 }
 
 impl Ignored {

@@ -73,6 +73,7 @@ impl Planner {
         let machine = Machine::new();
         // Where nothing can expire, a clock that is far ahead can do no harm.
         let anything_due = loaded.ledger.next_deadline().is_some();
+        let is_known = loaded.ledger.reservations(None).next().is_some();
         let logged = if anything_due { loaded.head.time } else { Time::default() };
         let mut clock = Clock::start(logged, machine.read());
         clock.saw(loaded.head.time, machine.read());
@@ -100,7 +101,10 @@ impl Planner {
             due: vec![],
             stopping: false,
         };
-        planner.grace_over = planner.grace_from_now();
+        // A new broker has made nobody a promise who would have to come back first.
+        if is_known {
+            planner.grace_over = planner.grace_from_now();
+        }
         planner.show_revoked();
         planner
     }

@@ -65,6 +65,11 @@ impl Source {
         self.used = None;
     }
 
+    /// Is what was found last what is in use?
+    pub fn is_in_use(&self) -> bool {
+        self.used.as_ref() == Some(&self.found)
+    }
+
     /// Reads the file again: a policy if it is another one, and an error for as long as it cannot be
     /// used. A text is judged only when it was found twice: a file that is just being written is
     /// empty for a moment, and an empty policy lets everybody do everything.
@@ -72,7 +77,7 @@ impl Source {
         let text = read(&self.path)?;
         let is_settled = self.found == text;
         self.found = text;
-        if !is_settled || self.used.as_ref() == Some(&self.found) {
+        if !is_settled || self.is_in_use() {
             return Ok(None);
         }
         let policy = parse(&self.found)?;

@@ -336,3 +336,15 @@ async fn a_policy_that_changes_is_used_and_a_bad_one_is_not() {
     assert_eq!(asks.post(dry, ask).await.status, 409);
     stage.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_cluster_calls_itself_is_known_after_a_restart() {
+    let log = std::sync::Arc::<sublet_log::Memory>::default();
+    let stage = Stage::on(std::sync::Arc::clone(&log), quick(), |_| {}).await;
+    stage.client("c1").await.advertise("c1", 1).await;
+    stage.end().await;
+    let stage = Stage::on(log, quick(), |_| {}).await;
+    let known = stage.client("c1").await.get("/api/v1/advertisements/c1").await;
+    assert_eq!((known.status, &known.json()["clusterName"]), (200, &"n".into()));
+    stage.end().await;
+}
