@@ -1,7 +1,7 @@
 //! An agent in every cluster: `sublet agent` as a process of its own, under the role and the account
 //! that `deploy/agent` gives it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -18,16 +18,20 @@ pub(crate) fn metrics_at(at: &Path) -> Option<String> {
     at["metrics"].as_str().map(str::to_owned)
 }
 
-/// Installs what an agent needs.
-pub(crate) fn prepare(cluster: &Cluster, broker: &Broker) -> Result<()> {
+/// Installs what an agent needs; the kubeconfig of its account.
+pub(crate) fn prepare(cluster: &Cluster, broker: &Broker) -> Result<PathBuf> {
     cluster.apply_crds(&kinds(broker.sublet_path())?)?;
     cluster.apply(RBAC)?;
-    Ok(())
+    Ok(cluster.account(NAMESPACE, "sublet-agent")?)
 }
 
-/// Starts it, with more flags.
-pub(crate) fn start(cluster: &Cluster, broker: &Broker, more: &[&str]) -> Result<Process> {
-    let account = cluster.account(NAMESPACE, "sublet-agent")?;
+/// Starts it under its account, with more flags.
+pub(crate) fn start(
+    cluster: &Cluster,
+    broker: &Broker,
+    account: &Path,
+    more: &[&str],
+) -> Result<Process> {
     let recipe = Recipe::new(broker.sublet_path())
         .args(["agent", "--broker-transport=http", "--health-probe-bind-address=0"])
         .arg(format!("--broker-url={}", broker.url()))

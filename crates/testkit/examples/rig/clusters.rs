@@ -73,8 +73,8 @@ impl Rig {
         let wanted = broker.as_ref().filter(|_| up.agents);
         let agents = wanted.into_iter().flat_map(|broker| {
             clusters.iter().map(move |cluster| {
-                agents::prepare(cluster, broker)?;
-                agents::start(cluster, broker, &[])
+                let account = agents::prepare(cluster, broker)?;
+                agents::start(cluster, broker, &account, &[])
             })
         });
         let agents = agents.collect::<Result<_>>()?;
