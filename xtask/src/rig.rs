@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::process;
 use crate::repo::Repo;
+use crate::{built, process};
 
 /// What its program answers when etcd and Kubernetes can neither be found nor built.
 const NO_PROGRAMS: i32 = 3;
@@ -31,7 +31,7 @@ pub(crate) enum Programs {
 
 /// Finds or builds etcd, Kubernetes, kubectl and KWOK.
 pub(crate) fn programs(repo: &Repo) -> Result<Programs> {
-    let mut command = rig();
+    let mut command = rig(repo)?;
     command.arg("kube");
     match process::status(repo.root(), command)?.code() {
         Some(0) => Ok(Programs::Here),
@@ -42,25 +42,17 @@ pub(crate) fn programs(repo: &Repo) -> Result<Programs> {
 
 /// Clusters for a person. This process becomes that program, so that Ctrl-C has one to answer it.
 pub(crate) fn clusters(repo: &Repo, args: &Args) -> Result<bool> {
-    if args.rest.iter().any(|word| word == "--broker") {
-        // The broker is the program itself; cargo makes it beside the testkit's.
-        let build = process::cargo(["build", "--locked", "--package", "sublet"]);
-        if !process::passes(repo.root(), build)? {
-            return Ok(false);
-        }
-    }
     if args.rest.first().is_some_and(|word| word == "up") && programs(repo)? == Programs::Missing {
         return Ok(false);
     }
-    let mut command = rig();
+    let mut command = rig(repo)?;
     command.arg("clusters").args(&args.rest).current_dir(repo.root());
     Err(command.exec()).context("becoming the testkit's program")
 }
 
-/// The testkit's program, up to its own arguments.
-fn rig() -> Command {
-    let run = ["run", "--locked", "--quiet", "--package", "sublet-testkit", "--example", "rig"];
-    let mut command = process::cargo(run);
-    command.arg("--");
-    command
+/// The testkit's program, up to its own arguments. The broker and the agents that it may start are the
+/// program itself, which cargo makes beside it.
+pub(crate) fn rig(repo: &Repo) -> Result<Command> {
+    let [rig] = built::examples(repo, ["rig"], &["sublet"])?;
+    Ok(Command::new(rig))
 }

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::leader::Election;
 use crate::metrics::Metrics;
 use crate::work::Work;
-use crate::{cluster, identity};
+use crate::{cluster, identity, secure};
 
 /// How long everything may take to stop.
 const STOP: Duration = Duration::from_secs(10);
@@ -167,7 +167,12 @@ async fn serve(
         let (listener, bound) = bind("metrics-bind-address", at).await?;
         addresses.metrics = Some(bound);
         let metrics = Arc::clone(metrics);
-        let page = Plain::new(pages::metrics(move || metrics.page()));
+        let mut page = Plain::new(pages::metrics(move || metrics.page()));
+        if let Some(places) = &config.metrics_cert_path {
+            let tls = secure::open(places).map_err(Error::MetricsCertificates)?;
+            page = page.secure(Arc::clone(&tls));
+            tasks.own("the certificates of metrics", secure::watch(tls, tasks.stopping()));
+        }
         tasks.own("metrics", page.run(listener, tasks.stopping()));
     }
     let Some(path) = &config.address_file else { return Ok(()) };

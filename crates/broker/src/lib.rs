@@ -6,7 +6,6 @@ pub mod limits;
 pub mod policy;
 pub mod metrics;
 pub mod random;
-pub mod tls;
 pub mod identity;
 pub mod revoked;
 pub mod admission;
@@ -28,3 +27,4 @@ mod run;
 
 pub use listen::Addresses;
 pub use run::{Broker, Error, run};
+pub use sublet_process::tls;

@@ -1,6 +1,6 @@
 //! What our long-running processes have in common, so that the two shells behave alike without
 //! knowing each other: how flags and addresses are written, how log lines look, how one is probed,
-//! told to end, and says where it serves. Nothing here knows what a broker or an agent is.
+//! told to end, says where it serves, and with which certificates. Nothing here knows what a broker or an agent is.
 
 pub mod address;
 pub mod announce;
@@ -11,6 +11,7 @@ pub mod go;
 pub mod lines;
 pub mod pages;
 pub mod plain;
+pub mod tls;
 mod word;
 mod writer;
 
@@ -18,5 +19,6 @@ pub use address::Address;
 pub use lines::{Format, Level};
 pub use pages::Ready;
 pub use plain::Plain;
+pub use tls::Tls;
 pub use word::Word;
 pub use writer::Writing;

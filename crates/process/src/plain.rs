@@ -1,5 +1,5 @@
-//! A small server without TLS for what never leaves the machine or the cluster: probes, and metrics
-//! where the operator wants them so.
+//! A small server for what never leaves the machine or the cluster: probes, and metrics where the
+//! operator wants them so; without TLS, or for those alone who show a certificate.
 //!
 //! Nobody can hold it. A connection is for one request and ends after a while, whether the peer
 //! does not ask or does not take the answer; and when all places are taken, the oldest goes, so that
@@ -18,9 +18,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+
+use crate::tls::Tls;
 
 /// After an error that concerns the listener and not one peer (no more file descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -42,12 +46,20 @@ pub struct Plain {
     pub connections: usize,
     /// For a request and for taking its answer, together.
     pub patience: Duration,
+    /// With these certificates; none means without TLS.
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Plain {
     /// Serves these, within the usual bounds.
     pub fn new(pages: Pages) -> Self {
-        Self { pages, connections: 64, patience: Duration::from_secs(10) }
+        Self { pages, connections: 64, patience: Duration::from_secs(10), tls: None }
+    }
+
+    /// Only over TLS, and only to those who show a certificate of the authority.
+    #[must_use]
+    pub fn secure(self, tls: Arc<Tls>) -> Self {
+        Self { tls: Some(tls), ..self }
     }
 
     /// Serves until the process stops.
@@ -78,16 +90,29 @@ impl Plain {
     }
 
     async fn connection(self, stream: TcpStream) {
-        let pages = self.pages;
-        let service = service_fn(move |request: Request<Incoming>| {
-            let answer = pages(request.method(), request.uri().path());
+        // A probe that went away, or does not take its answer, is its own affair.
+        drop(tokio::time::timeout(self.patience, self.answer(stream)).await);
+    }
+
+    async fn answer(&self, stream: TcpStream) {
+        let Some(tls) = &self.tls else { return self.exchange(stream).await };
+        let mut config = (*tls.config()).clone();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        match TlsAcceptor::from(Arc::new(config)).accept(stream).await {
+            Ok(stream) => self.exchange(stream).await,
+            Err(error) => tracing::debug!(%error, "a handshake was not finished"),
+        }
+    }
+
+    /// One request and its answer.
+    async fn exchange(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let service = service_fn(|request: Request<Incoming>| {
+            let answer = (self.pages)(request.method(), request.uri().path());
             async move { Ok::<_, Infallible>(answer) }
         });
         let mut builder = http1::Builder::new();
         builder.keep_alive(false).max_buf_size(HEAD_BYTES_MAX);
-        let served = builder.serve_connection(TokioIo::new(stream), service);
-        // A probe that went away, or does not take its answer, is its own affair.
-        drop(tokio::time::timeout(self.patience, served).await);
+        drop(builder.serve_connection(TokioIo::new(stream), service).await);
     }
 }
 
@@ -159,6 +184,79 @@ mod tests {
         assert!(got < SIZE, "{got}");
         let mute = ask(at, b"").await;
         assert_eq!(all(mute).await, 0);
+        stop.send_replace(true);
+        tasks.join_next().await.unwrap().unwrap();
+    }
+
+    /// An authority, and a folder with a certificate of it for a server.
+    fn certified() -> (rcgen::Issuer<'static, rcgen::KeyPair>, String, tempfile::TempDir) {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::default();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let authority = params.self_signed(&key).unwrap().pem();
+        let issuer = rcgen::Issuer::new(params, key);
+        let own = rcgen::KeyPair::generate().unwrap();
+        let server = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let server = server.signed_by(&own, &issuer).unwrap().pem();
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in
+            [("tls.crt", &server), ("tls.key", &own.serialize_pem()), ("ca.crt", &authority)]
+        {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        (issuer, authority, folder)
+    }
+
+    /// What a client gets over TLS that believes the authority, with or without a certificate of it.
+    async fn ask_securely(
+        at: SocketAddr,
+        authority: &str,
+        own: Option<&rcgen::Issuer<'static, rcgen::KeyPair>>,
+    ) -> io::Result<String> {
+        use rustls::pki_types::pem::PemObject;
+        use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match own {
+            None => config.with_no_client_auth(),
+            Some(issuer) => {
+                let key = rcgen::KeyPair::generate().unwrap();
+                let certificate = rcgen::CertificateParams::default().signed_by(&key, issuer);
+                let chain = vec![certificate.unwrap().der().clone()];
+                let key = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap();
+                config.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        let stream = TcpStream::connect(at).await?;
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut stream = connector.connect(name, stream).await?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    #[tokio::test]
+    async fn over_tls_only_those_are_answered_who_show_a_certificate_of_the_authority() {
+        let (issuer, authority, folder) = certified();
+        let now = sublet_core::time::Time::from_millis(0);
+        let tls =
+            Arc::new(Tls::open(crate::tls::Places::in_folder(folder.path()), 16, now).unwrap());
+        let (at, mut tasks, stop) =
+            serve(Plain::new(metrics(|| "x 1\n".to_owned())).secure(tls)).await;
+        let answer = ask_securely(at, &authority, Some(&issuer)).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("x 1\n"), "{answer}");
+        let refused = ask_securely(at, &authority, None).await;
+        assert!(refused.is_err(), "{refused:?}");
+        let plain = ask(at, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        // At most a TLS alert.
+        assert!(all(plain).await < 16);
         stop.send_replace(true);
         tasks.join_next().await.unwrap().unwrap();
     }

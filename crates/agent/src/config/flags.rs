@@ -83,14 +83,23 @@ pub struct Flags {
     /// Where /healthz and /readyz are served, without TLS; 0 turns them off.
     #[arg(long, env = "SUBLET_HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081")]
     pub health_probe_bind_address: String,
-    /// Where /metrics is served, without TLS; 0 turns it off.
+    /// Where /metrics is served; 0 turns it off.
     #[arg(long, env = "SUBLET_METRICS_BIND_ADDRESS", default_value = "0")]
     pub metrics_bind_address: String,
-    /// Must be false where metrics are served: TLS is not available for them in this version.
+    /// Whether /metrics is served over mTLS, with the certificates of --metrics-cert-path.
     #[arg(long, env = "SUBLET_METRICS_SECURE", default_value_t = true, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_parser = boolean)]
     pub metrics_secure: bool,
+    /// A folder with certificates for /metrics; without a ca.crt in it, that of --broker-cert-path counts.
+    #[arg(long, env = "SUBLET_METRICS_CERT_PATH", value_name = "FOLDER")]
+    pub metrics_cert_path: Option<PathBuf>,
+    /// The certificate in it.
+    #[arg(long, env = "SUBLET_METRICS_CERT_NAME", default_value = "tls.crt", value_name = "FILE")]
+    pub metrics_cert_name: String,
+    /// Its key.
+    #[arg(long, env = "SUBLET_METRICS_CERT_KEY", default_value = "tls.key", value_name = "FILE")]
+    pub metrics_cert_key: String,
     /// Writes the addresses that are served to this file, as JSON, once they are.
     #[arg(long, env = "SUBLET_ADDRESS_FILE", value_name = "FILE")]
     pub address_file: Option<PathBuf>,
@@ -118,12 +127,6 @@ pub(super) struct Legacy {
     pub(super) broker_namespace: Option<String>,
     #[arg(long, hide = true, env = "SUBLET_KUBECONFIGS_DIR")]
     pub(super) kubeconfigs_dir: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_PATH")]
-    pub(super) metrics_cert_path: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_NAME")]
-    pub(super) metrics_cert_name: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_KEY")]
-    pub(super) metrics_cert_key: Option<String>,
     #[command(flatten)]
     pub(super) framework: Framework,
 }
@@ -134,9 +137,6 @@ impl Legacy {
         [
             ("broker-namespace", self.broker_namespace.is_some()),
             ("kubeconfigs-dir", self.kubeconfigs_dir.as_deref().is_some_and(|dir| !dir.is_empty())),
-            ("metrics-cert-path", self.metrics_cert_path.is_some()),
-            ("metrics-cert-name", self.metrics_cert_name.is_some()),
-            ("metrics-cert-key", self.metrics_cert_key.is_some()),
         ]
         .into_iter()
         .filter_map(|(name, given)| given.then_some(name))

@@ -109,6 +109,19 @@ fn what_is_typed_is_what_is_meant() {
 }
 
 #[test]
+fn metrics_are_served_over_tls_unless_that_is_turned_off() {
+    let with = |more: &[&str]| {
+        let typed = ["--metrics-bind-address=:8443", "--metrics-cert-path=/certs"];
+        resolve(&[&typed, more].concat()).unwrap().metrics_cert_path
+    };
+    assert_eq!(with(&[]), Some(Places::in_folder("/certs".as_ref())));
+    let named =
+        with(&["--metrics-secure", "--metrics-cert-name=a", "--metrics-cert-key=b"]).unwrap();
+    assert_eq!((named.certificate, named.key), ("/certs/a".into(), "/certs/b".into()));
+    assert_eq!(with(&["--metrics-secure=false"]), None);
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     for (typed, named) in [
         (&["--broker-transport=kubernetes"][..], "kubernetes"),
@@ -123,6 +136,7 @@ fn what_is_wrong_is_named() {
         (&["--labels=tier"], "--labels"),
         (&["--cpu-cost=1"], "--memory-cost"),
         (&["--metrics-bind-address=:8080"], "--metrics-secure=false"),
+        (&["--metrics-bind-address=:8080"], "--metrics-cert-path"),
         (&["--health-probe-bind-address=8081"], "--health-probe-bind-address"),
         (&["--no-such-flag"], "--no-such-flag"),
         (&["--leader-elect=yes"], "--leader-elect"),

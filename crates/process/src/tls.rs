@@ -16,10 +16,12 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ServerSessionMemoryCache, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, version};
+use serde::Serialize;
 use sublet_core::time::Time;
-use sublet_process::file;
 use tokio::sync::watch;
 use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::file;
 
 /// How often the files are read until two readings agree.
 const READINGS_MAX: usize = 5;
@@ -68,7 +70,7 @@ pub enum Error {
 }
 
 /// Where a server's certificate, its key and the authority of its clients are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Places {
     /// The certificate, with its chain.
     pub certificate: PathBuf,
