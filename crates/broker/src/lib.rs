@@ -19,6 +19,7 @@ pub mod secure;
 mod reload;
 mod census;
 mod audit;
+mod orphans;
 pub mod clock;
 pub mod engine;
 pub mod stream;

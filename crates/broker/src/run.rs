@@ -29,6 +29,7 @@ use crate::http::{App, router};
 use crate::limits::Limits;
 use crate::listen::{Addresses, Listeners};
 use crate::metrics::Metrics;
+use crate::orphans::{Home, Orphans};
 use crate::policy::{self, Source};
 use crate::random::{self, RequestIds};
 use crate::reload::{self, Teller};
@@ -189,7 +190,9 @@ impl Broker {
             Ok::<_, Error>(engine::start(log, loaded, policy, &options)?)
         });
         let engine = started.await??;
+        let (orphans, home) = Orphans::new();
         let app = Arc::new(App {
+            orphans,
             engine: engine.handle(),
             policy: ArcSwap::new(Arc::clone(&edge.policy)),
             revoked: Shut::new(engine.handle().revoked()),
@@ -201,7 +204,7 @@ impl Broker {
         });
         let addresses = listeners.addresses;
         let mut broker = Self { app, addresses, engine, ready, stopping, tasks, audit };
-        broker.spawn(edge, listeners.http, listeners.metrics, &stops);
+        broker.spawn(edge, (listeners.http, home), listeners.metrics, &stops);
         broker.ready.set(true);
         broker.app.metrics.up.set(1);
         Ok(broker)
@@ -210,13 +213,14 @@ impl Broker {
     fn spawn(
         &mut self,
         edge: Edge,
-        http: TcpListener,
+        (http, home): (TcpListener, Home),
         metrics: Option<TcpListener>,
         stops: &watch::Receiver<bool>,
     ) {
         let every = self.app.limits.reload;
         let counts = Arc::clone(&self.app.metrics);
         let api = self.server(&edge.tls, stops).run(http, router(Arc::clone(&self.app)));
+        let api = home.open_while(Arc::clone(&self.app), api);
         self.own("the API", async { api.await.map_err(part("the API")) });
         let teller = Teller::new("tls", &counts);
         let tls = reload::tls(Arc::clone(&edge.tls), teller, every, stops.clone());

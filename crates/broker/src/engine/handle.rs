@@ -1,9 +1,11 @@
 //! The way in to a running engine: cheap to clone, never waits.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
 use sublet_core::books::Books;
 use sublet_core::event::{Note, Subject};
@@ -85,7 +87,16 @@ impl Ticket {
 
     /// Waits for the answer in a task.
     pub async fn answer(self) -> Answer {
-        self.0.await.unwrap_or(Err(Failure::Unknown))
+        self.await
+    }
+}
+
+/// Can be polled by reference, so that whoever stops waiting still has it.
+impl Future for Ticket {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        Pin::new(&mut self.0).poll(context).map(|told| told.unwrap_or(Err(Failure::Unknown)))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::clock::Machine;
 use crate::engine::Handle;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::orphans::Orphans;
 use crate::random::RequestIds;
 use crate::revoked::Shut;
 
@@ -19,6 +20,8 @@ pub struct App {
     pub engine: Handle,
     /// What the operator decided beforehand, as the engine has it.
     pub policy: ArcSwap<Policy>,
+    /// Who cares for what callers did not wait for.
+    pub orphans: Orphans,
     /// Who is shut out.
     pub revoked: Shut,
     /// Turns.

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
+use prometheus_client::metrics::gauge::Gauge;
 use sublet_wire::{Body as WireBody, Code, Problem, ROUTES, Route, Shape, limits, paths};
 
 use super::app::App;
@@ -24,7 +25,7 @@ use crate::admission::{Lane, Turn};
 use crate::authorize::{Endpoint, Relation, Row, Verdict, route_of, row_of};
 use crate::connection::Peer;
 use crate::identity::{Caller, Identity};
-use crate::metrics::{Because, Word};
+use crate::metrics::{Because, Metrics, Word};
 use sublet_process::lines::AUDIT;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -84,9 +85,9 @@ async fn answer(
     let shape = route.map_or(Shape::Plain, |route| route.shape);
     let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
     let caller = Named(peer.as_deref());
-    app.metrics.in_flight.inc();
+    let in_flight = InFlight::new(&app.metrics);
     let outcome = handle(&app, path, route, parts.list(), (request, id.clone())).await;
-    app.metrics.in_flight.dec();
+    drop(in_flight);
     let mut response = match outcome {
         Ok(response) => response,
         Err(problem) => {
@@ -111,6 +112,22 @@ async fn answer(
     let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     tracing::debug!(request = id, %caller, route = name, status, took_us, "answered");
     if is_head { reply::without_body(response) } else { response }
+}
+
+/// One request in work, also of a caller that goes before it is answered.
+struct InFlight<'a>(&'a Gauge);
+
+impl<'a> InFlight<'a> {
+    fn new(metrics: &'a Metrics) -> Self {
+        metrics.in_flight.inc();
+        Self(&metrics.in_flight)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 /// The Go broker asks who it is before it looks at the route, and answers in plain text.

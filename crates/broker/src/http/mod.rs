@@ -9,6 +9,7 @@
 
 mod app;
 mod call;
+mod audited;
 mod head;
 mod dispatch;
 mod reply;
@@ -21,4 +22,5 @@ mod clusters;
 mod operator;
 
 pub use app::App;
+pub(crate) use audited::Audited;
 pub use dispatch::router;

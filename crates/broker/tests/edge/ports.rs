@@ -12,9 +12,8 @@ use sublet_broker::tls::Places;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
-use super::stage::{Authority, Client, Pair, Stage, Wish, quick, tls, until};
+use super::stage::{Authority, Client, Pair, Stage, Wish, h2, quick, raw, tls, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_and_metrics_are_where_the_go_broker_has_them() {
@@ -44,16 +43,6 @@ async fn the_id_of_a_request_comes_back_and_rubbish_is_replaced() {
         assert!(!found.is_empty());
     }
     stage.end().await;
-}
-
-/// A connection of `c1` that speaks HTTP/2.
-async fn h2(stage: &Stage) -> TlsStream<TcpStream> {
-    let pair = stage.authority.issue(&Wish::client("c1"));
-    let mut config = tls(&stage.authority.pem, Some(&pair));
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let stream = TcpStream::connect(stage.http()).await.unwrap();
-    let connector = TlsConnector::from(std::sync::Arc::new(config));
-    connector.connect("localhost".try_into().unwrap(), stream).await.unwrap()
 }
 
 fn ask(path: &str) -> Request<Empty<Bytes>> {
@@ -249,15 +238,6 @@ async fn one_address_cannot_hold_all_handshakes_nor_all_connections() {
     stage.end().await;
 }
 
-/// A connection on which bytes can be sent as one likes.
-async fn raw(stage: &Stage) -> TlsStream<TcpStream> {
-    let pair = stage.authority.issue(&Wish::client("slow"));
-    let config = std::sync::Arc::new(tls(&stage.authority.pem, Some(&pair)));
-    let stream = TcpStream::connect(stage.http()).await.unwrap();
-    let name = "localhost".try_into().unwrap();
-    TlsConnector::from(config).connect(name, stream).await.unwrap()
-}
-
 /// Reads until the broker closes; fails when it does not.
 async fn rest(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut read = Vec::new();
@@ -339,7 +319,7 @@ async fn a_policy_that_changes_is_used_and_a_bad_one_is_not() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_cluster_calls_itself_is_known_after_a_restart() {
-    let log = std::sync::Arc::<sublet_log::Memory>::default();
+    let log: std::sync::Arc<dyn sublet_log::Log> = std::sync::Arc::<sublet_log::Memory>::default();
     let stage = Stage::on(std::sync::Arc::clone(&log), quick(), |_| {}).await;
     stage.client("c1").await.advertise("c1", 1).await;
     stage.end().await;
