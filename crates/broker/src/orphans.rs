@@ -20,7 +20,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::engine::{Failure, Ticket};
 use crate::http::{App, Audited};
 
-/// As many as the engine has places: a ticket holds one until it is answered.
+/// As many as the engine has places, of both kinds: a ticket holds one until it is answered.
 const MOST: usize = 16_384;
 /// Between two tries to give capacity back to an engine that is too busy to take it.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -8,11 +8,13 @@ use sublet_core::policy::Policy;
 use crate::admission::Admission;
 use crate::clock::Machine;
 use crate::engine::Handle;
+use crate::identity::Caller;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::orphans::Orphans;
 use crate::random::RequestIds;
 use crate::revoked::Shut;
+use crate::sparing::Sparing;
 
 /// What every handler works with.
 pub struct App {
@@ -22,6 +24,8 @@ pub struct App {
     pub policy: ArcSwap<Policy>,
     /// Who cares for what callers did not wait for.
     pub orphans: Orphans,
+    /// Who was told lately that it asks too often.
+    pub(crate) too_often: Sparing<Option<Caller>>,
     /// Who is shut out.
     pub revoked: Shut,
     /// Turns.

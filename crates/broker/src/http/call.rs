@@ -13,6 +13,7 @@ use sublet_core::reservation::Actor;
 use sublet_core::time::Time;
 use sublet_wire::decode::{Fill, decode};
 use sublet_wire::{Code, Problem, problem_seen_by};
+use tokio::sync::oneshot;
 
 use super::app::App;
 use super::audited::Audited;
@@ -147,6 +148,13 @@ impl Call {
         let mut unfinished = Unfinished { call: self, ticket: Some(ticket), disowned };
         match tokio::time::timeout(self.app.limits.request, unfinished.answer()).await {
             Ok(answer) => answer.map_err(|failure| self.problem(failure)),
+            Err(_) if disowned.is_some() => Err(Problem {
+                error:
+                    "it took too long, and no key was sent to find it again: whatever is granted \
+                        is given back, so ask again"
+                        .to_owned(),
+                ..self.problem(Failure::Unknown)
+            }),
             Err(_) => Err(self.problem(Failure::Unknown)),
         }
     }
@@ -165,6 +173,19 @@ impl Call {
         look: impl Fn(&Books, Time) -> R + Send + 'static,
     ) -> Result<R, Problem> {
         let seen = self.app.engine.look(look).map_err(|failure| self.problem(failure))?;
+        self.seen_in_time(seen).await
+    }
+
+    /// The same where much is looked at: it waits with the requests.
+    pub(crate) async fn survey<R: Send + 'static>(
+        &self,
+        look: impl Fn(&Books, Time) -> R + Send + 'static,
+    ) -> Result<R, Problem> {
+        let seen = self.app.engine.survey(look).map_err(|failure| self.problem(failure))?;
+        self.seen_in_time(seen).await
+    }
+
+    async fn seen_in_time<R>(&self, seen: oneshot::Receiver<R>) -> Result<R, Problem> {
         match tokio::time::timeout(self.app.limits.request, seen).await {
             Ok(Ok(seen)) => Ok(seen),
             Ok(Err(_)) => Err(self.problem(Failure::Unavailable)),

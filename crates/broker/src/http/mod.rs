@@ -11,6 +11,8 @@ mod app;
 mod call;
 mod audited;
 mod head;
+mod believe;
+mod body;
 mod dispatch;
 mod reply;
 mod advertisements;
@@ -23,4 +25,6 @@ mod operator;
 
 pub use app::App;
 pub(crate) use audited::Audited;
+pub(crate) use believe::identify;
 pub use dispatch::router;
+pub(crate) use reply::problem;

@@ -95,7 +95,10 @@ async fn what_takes_too_long_is_given_back_too_unless_it_has_a_key() {
         let (stage, log, mut operator) = stuck(limits.clone()).await;
         let mut caller = stage.client("asks").await;
         caller.headers = key.into_iter().map(|key| ("idempotency-key", key.to_owned())).collect();
-        assert_eq!(caller.post(PATH, ASK).await.code(), "OutcomeUnknown");
+        let answer = caller.post(PATH, ASK).await;
+        assert_eq!(answer.code(), "OutcomeUnknown");
+        let said = if key.is_some() { "with the same key" } else { "is given back" };
+        assert!(answer.body.contains(said), "{answer:?}");
         log.admit(1000);
         let line = "sublet_broker_reservations_granted_total 1\n";
         until("it is counted", || async { page(&stage).await.contains(line) }).await;
@@ -122,5 +125,24 @@ async fn the_broker_does_not_end_before_it_has_given_back_what_nobody_waits_for(
     stage.end().await;
     let again = Stage::on(Arc::new(log.home.clone()), quick(), |_| {}).await;
     assert_eq!(phases(&mut again.operator().await).await, ["Released"]);
+    again.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_open_when_the_broker_is_told_to_end_is_answered() {
+    let (stage, log, _operator) = stuck(quick()).await;
+    let (mut caller, address) = (stage.client("asks").await, stage.http());
+    let mut waiting = JoinSet::new();
+    waiting.spawn(async move { caller.post(PATH, ASK).await.status });
+    until("the request is at the disk", || async { log.reached().len() == 1 }).await;
+    let mut ending = JoinSet::new();
+    ending.spawn(stage.end());
+    let closed = || async { tokio::net::TcpStream::connect(address).await.is_err() };
+    until("nothing new is taken", closed).await;
+    log.admit(1000);
+    assert_eq!(waiting.join_next().await.unwrap().unwrap(), 201);
+    ending.join_next().await.unwrap().unwrap();
+    let again = Stage::on(Arc::new(log.home.clone()), quick(), |_| {}).await;
+    assert_eq!(phases(&mut again.operator().await).await, ["Reserved"]);
     again.end().await;
 }

@@ -14,3 +14,4 @@ mod framing;
 mod rotation;
 mod ports;
 mod leaving;
+mod overload;
