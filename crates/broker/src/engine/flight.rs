@@ -34,9 +34,16 @@ pub struct Changes {
     pub decided: Vec<Decided>,
 }
 
+/// Work that was taken in.
+pub(super) struct Item<T> {
+    pub(super) submitted: Submitted<T>,
+    /// It is an advertisement that was planned before, and was news then: so it is again.
+    pub(super) was_news: bool,
+}
+
 /// Work that was planned and waits for its batch to be durable.
 pub(super) struct Planned<T> {
-    pub(super) submitted: Submitted<T>,
+    pub(super) item: Item<T>,
     pub(super) outcome: Outcome,
 }
 
@@ -85,7 +92,7 @@ pub(super) fn tell<T>(all: Vec<Planned<T>>) -> Vec<(T, Answer)> {
     let mut answers = Vec::with_capacity(all.len());
     for planned in all {
         match planned.outcome {
-            Outcome::Answer(answer) => answers.push((planned.submitted.ticket, *answer)),
+            Outcome::Answer(answer) => answers.push((planned.item.submitted.ticket, *answer)),
             Outcome::Seen(deliver) => deliver(),
         }
     }

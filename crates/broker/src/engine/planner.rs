@@ -31,7 +31,7 @@ const NOTE_AFTER: Duration = Duration::from_secs(1);
 const NOTE_EACH: Duration = Duration::from_millis(10);
 const NOTE_WITHIN: Duration = Duration::from_secs(30);
 /// How often time is looked at when nothing else happens: expiry is due within a second.
-const SWEEP_EVERY: Duration = Duration::from_millis(200);
+pub const SWEEP_EVERY: Duration = Duration::from_millis(200);
 /// The most messages between two looks at the clock and the disk.
 const DRAIN_MAX: usize = 4096;
 
