@@ -17,7 +17,7 @@ pub use setup::{Part, Setup};
 pub(crate) use flags::KWOK_NODE;
 
 use crate::api::Api;
-use crate::binaries::Binaries;
+use crate::binaries::{Binaries, Kit};
 use crate::error::{Error, during};
 use crate::folder::Folder;
 use crate::guardian::Guardian;
@@ -87,7 +87,7 @@ impl Cluster {
 
     /// Everything but the processes.
     fn new(setup: Setup) -> Result<Self, Error> {
-        let binaries = Binaries::of_this_machine()?;
+        let binaries = Binaries::of_this_machine(Kit::Kubernetes)?;
         let folder = Folder::new(&setup.name).map_err(during(|| "making a folder".to_owned()))?;
         let guardian = Guardian::start().map_err(during(|| "starting sh".to_owned()))?;
         let pki = Pki::make(&folder.path().join("pki"))?;
