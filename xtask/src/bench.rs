@@ -5,7 +5,7 @@ use clap::ValueEnum;
 
 use crate::process;
 use crate::repo::Repo;
-use crate::rig::{self, Programs};
+use crate::rig::{self, Kit, Programs};
 
 /// Which benchmark to run.
 #[derive(clap::Args)]
@@ -50,7 +50,9 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<bool> {
 /// The agent is measured on a real cluster, by the testkit's program.
 fn agent(repo: &Repo) -> Result<bool> {
     let build = process::cargo(["build", "--locked", "--release", "--package", "sublet"]);
-    if !process::passes(repo.root(), build)? || rig::programs(repo)? == Programs::Missing {
+    if !process::passes(repo.root(), build)?
+        || rig::programs(repo, Kit::Kubernetes)? == Programs::Missing
+    {
         return Ok(false);
     }
     let run = ["run", "--locked", "--quiet", "--release", "--package", "sublet-testkit"];
