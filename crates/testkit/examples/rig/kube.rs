@@ -52,8 +52,11 @@ fn find_or_build(kit: Kit) -> Result<(), BuildError> {
     let binaries = build(&places, kit, &mut |progress| {
         if matches!(progress, Progress::Building { .. }) && !display.begun {
             display.begun = true;
-            println!("building from source, once on this machine: some minutes, 5 GB meanwhile,");
-            println!("0.4 GB after; to {}", places.built(kit).display());
+            let (meanwhile, after) = sizes(kit);
+            println!(
+                "building from source, once on this machine: some minutes, {meanwhile} meanwhile,"
+            );
+            println!("{after} after; to {}", places.built(kit).display());
         }
         display.show(progress);
     })?;
@@ -61,6 +64,15 @@ fn find_or_build(kit: Kit) -> Result<(), BuildError> {
         println!("{:<24}{}", program.name(), binaries.path(program).display());
     }
     Ok(())
+}
+
+/// How much room a build takes, and its results.
+const fn sizes(kit: Kit) -> (&'static str, &'static str) {
+    match kit {
+        Kit::Kubernetes => ("5 GB", "0.4 GB"),
+        Kit::Liqo => ("2 GB", "0.25 GB"),
+        Kit::Liqoctl => ("2 GB", "0.1 GB"),
+    }
 }
 
 /// A line that counts, or lines now and then.

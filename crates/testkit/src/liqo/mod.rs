@@ -133,7 +133,8 @@ impl Installation<'_> {
         Ok(Liqo { kubelet, controllers })
     }
 
-    /// Liqo's kinds; returns when all of them are served.
+    /// Liqo's kinds; returns when all of them are served and known to be, which is not the same: a
+    /// controller asks once, when it starts, and does without what it was not told.
     fn install_kinds(&self, api: &Api) -> Result<(), Error> {
         api.create_all(DEFINITIONS, self.chart.kinds())?;
         for kind in self.chart.kinds() {
@@ -141,9 +142,12 @@ impl Installation<'_> {
             let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             let (group, plural) = (word(&spec["group"]), word(&spec["names"]["plural"]));
             let version = word(&spec["versions"][0]["name"]);
-            let path = format!("/apis/{group}/{version}/{plural}?limit=1");
+            let path = format!("/apis/{group}/{version}");
             wait_for(&format!("{plural} of {}", self.cluster.name()), PATIENCE, || {
-                api.serves(&path).then_some(())
+                let known = api.get(&path).ok()?;
+                let mut known = known["resources"].as_array()?.iter();
+                known.find(|resource| resource["name"] == plural)?;
+                api.serves(&format!("{path}/{plural}?limit=1")).then_some(())
             })?;
         }
         Ok(())

@@ -168,7 +168,7 @@ impl Pair<'_> {
             let found = slice["status"]["conditions"].as_array().cloned().unwrap_or_default();
             let others = found.into_iter().filter(|condition| condition["type"] != "Resources");
             let conditions: Vec<_> = others.chain([accepted.clone()]).collect();
-            let patch = json!({
+            let granted = json!({
                 "metadata": { "resourceVersion": slice["metadata"]["resourceVersion"] },
                 "status": {
                     "resources": amounts,
@@ -176,7 +176,7 @@ impl Pair<'_> {
                     "conditions": conditions,
                 },
             });
-            match api.patch(&format!("{path}/status"), &patch) {
+            match api.patch(&format!("{path}/status"), &granted) {
                 Err(error) if error.status() == Some(409) => None,
                 done => Some(done.unwrap()),
             }

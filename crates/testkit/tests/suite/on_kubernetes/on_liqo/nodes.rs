@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use sublet_testkit::wait::Stopwatch;
-use sublet_testkit::{Cluster, Liqo, Setup, Tier, wait_for};
+use sublet_testkit::{Api, Cluster, Liqo, Setup, Signal, Tier, wait_for};
 
 use super::by_hand::{PATIENCE, Pair, condition, until_gone, when};
 
@@ -41,12 +41,18 @@ fn a_granted_slice_is_a_node_of_exactly_its_size_and_without_it_the_node_is_gone
     let refused = provider.create(path, &stray).unwrap_err().to_string();
     assert!(refused.contains("liqo.io"), "{refused}");
 
-    // A virtual kubelet that is killed is missed only until it is back.
+    // A virtual kubelet that the test has killed is back when the test starts it; one that ends in
+    // another way, by itself. Nobody else makes the node ready again.
     let kubelet = liqo[0].virtual_kubelet("rsv-aaaa").unwrap();
     kubelet.kill();
-    let not_ready = json!({ "status": { "conditions": [{ "type": "Ready", "status": "False" }] } });
-    requester.patch(&format!("{NODE}/status"), &not_ready).unwrap();
+    say_not_ready(&requester);
     kubelet.start().unwrap();
+    when(&requester, NODE, ready);
+    let before = kubelet.pid();
+    kubelet.signal(Signal::KILL).unwrap();
+    let another = || kubelet.pid().filter(|pid| Some(*pid) != before);
+    wait_for("another virtual kubelet", PATIENCE, another).unwrap();
+    say_not_ready(&requester);
     when(&requester, NODE, ready);
 
     let clock = Stopwatch::start();
@@ -59,4 +65,10 @@ fn a_granted_slice_is_a_node_of_exactly_its_size_and_without_it_the_node_is_gone
     }
     let over = || liqo[0].virtual_kubelet("rsv-aaaa").is_none().then_some(());
     wait_for("the end of the virtual kubelet", PATIENCE, over).unwrap();
+}
+
+fn say_not_ready(api: &Api) {
+    let conditions = json!([{ "type": "Ready", "status": "False" }]);
+    let status = json!({ "status": { "conditions": conditions } });
+    api.patch(&format!("{NODE}/status"), &status).unwrap();
 }

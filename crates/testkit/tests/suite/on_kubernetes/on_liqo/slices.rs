@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use sublet_testkit::wait::Stopwatch;
-use sublet_testkit::{Cluster, Controller, Liqo, Setup, Tier};
+use sublet_testkit::{Cluster, Controller, Liqo, Process, Setup, Tier};
 
 use super::by_hand::{Pair, condition, when};
 
@@ -22,7 +22,7 @@ fn a_slice_of_a_class_of_ours_is_what_the_provider_grants_and_survives_kill_9_of
     let parts = [Controller::Manager, Controller::Replicator];
     let controllers =
         || liqo.iter().flat_map(|liqo| parts.map(|part| liqo.controller(part).unwrap()));
-    controllers().for_each(|controller| controller.kill());
+    controllers().for_each(Process::kill);
     assert!(controllers().all(|controller| controller.pid().is_none()));
     let asked = json!({ "cpu": "4", "memory": "8Gi", "pods": "40", "ephemeral-storage": "10Gi" });
     pair.ask("rsv-aaaa", &asked);
