@@ -195,15 +195,20 @@ mod tests {
     /// A program that answers as `go build … -o FILE PACKAGE` does, and fails for one package; and as
     /// `go mod download -json` does, and as `go env`.
     fn go_that_fails_for(folder: &Path, package: &str) -> String {
-        let script = format!(
+        let text = format!(
             "#!/bin/sh\ncase $1 in env) exit;; mod) echo '{{\"Dir\": \"{}/module\"}}'; exit;; esac\n\
              while [ \"$1\" != -o ]; do shift; done\n\
              case $3 in *{package}) echo no such thing as \"$3\"; exit 1;; esac\n\
              if [ -d \"$2\" ]; then echo built > \"$2/server\"; else echo built > \"$2\"; fi\n",
             folder.display()
         );
+        script(folder, &text)
+    }
+
+    /// A program that is a text.
+    fn script(folder: &Path, program: &str) -> String {
         let (text, path) = (folder.join("go.sh"), folder.join("go"));
-        fs::write(&text, script).unwrap();
+        fs::write(&text, program).unwrap();
         // By another process: a file that this one has written may still be open in a child that
         // another test starts just now, and then it cannot be run.
         let made = Command::new("install").args(["-m", "755"]).args([&text, &path]).status();
@@ -257,5 +262,17 @@ mod tests {
         let chart = binaries.path(Program::LiqoChart);
         assert_eq!(fs::read_to_string(chart.join("files/role.yaml")).unwrap(), "rules: []");
         assert_eq!(binaries.path(Program::LiqoWebhook), places.built(Kit::Liqo).join("webhook"));
+    }
+
+    #[test]
+    fn what_go_says_in_json_is_shown_when_it_fails() {
+        let home = tempfile::tempdir().unwrap();
+        let places = Places { chosen: None, shared: None, cache: home.path().join("kube") };
+        let text =
+            "#!/bin/sh\n[ $1 = env ] && exit\necho '{\"Error\": \"no such host\"}'; exit 1\n";
+        let go = script(home.path(), text);
+        let said = build_with(&go, &places, Kit::Liqo, &mut |_| ()).unwrap_err().to_string();
+        assert!(said.starts_with("liqo-chart was not built"), "{said}");
+        assert!(said.contains("no such host"), "{said}");
     }
 }

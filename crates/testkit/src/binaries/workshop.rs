@@ -92,6 +92,8 @@ impl<'a> Workshop<'a> {
         if status.success() {
             return Ok(());
         }
+        // Asked for JSON, it says in JSON what went wrong.
+        let log = answer.map_or(log, Path::to_owned);
         let said = tail(&log);
         Err(BuildError::Failed { program, status, log, said })
     }
