@@ -1,11 +1,11 @@
 //! `cargo xtask bench`: the benchmarks, always in a release build.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::process;
 use crate::repo::Repo;
 use crate::rig::{self, Kit, Programs};
+use crate::{built, process};
 
 /// Which benchmark to run.
 #[derive(clap::Args)]
@@ -31,7 +31,7 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<bool> {
     let (package, bench) = match args.suite {
         Suite::Core => ("sublet-broker", "core"),
         Suite::Broker => ("sublet-broker", "broker"),
-        Suite::Agent => return agent(repo),
+        Suite::Agent => return agent(repo, args),
     };
     if matches!(args.suite, Suite::Broker) {
         // What is measured is the program itself; cargo makes it beside the benchmark.
@@ -47,16 +47,18 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<bool> {
     process::passes(repo.root(), command)
 }
 
-/// The agent is measured on a real cluster, by the testkit's program.
-fn agent(repo: &Repo) -> Result<bool> {
-    let build = process::cargo(["build", "--locked", "--release", "--package", "sublet"]);
-    if !process::passes(repo.root(), build)?
-        || rig::programs(repo, Kit::Kubernetes)? == Programs::Missing
-    {
+/// The agent is measured on real clusters, by the testkit's program; what is measured is the program as
+/// it is shipped.
+fn agent(repo: &Repo, args: &Args) -> Result<bool> {
+    let mut build = process::cargo(["build", "--locked", "--release", "--package", "sublet"]);
+    build.arg("--message-format=json-render-diagnostics");
+    let said = process::answer(repo.root(), build)?;
+    let found = said.lines().find_map(|line| built::executable(line, "sublet", "bin"));
+    let sublet = found.context("cargo did not say where sublet is")?;
+    if rig::programs(repo, Kit::Kubernetes)? == Programs::Missing {
         return Ok(false);
     }
-    let run = ["run", "--locked", "--quiet", "--release", "--package", "sublet-testkit"];
-    let mut command = process::cargo(run);
-    command.args(["--example", "rig", "--", "footprint"]);
+    let mut command = rig::rig(repo)?;
+    command.arg("footprint").arg("--sublet").arg(sublet).args(&args.rest);
     process::passes(repo.root(), command)
 }

@@ -2,30 +2,45 @@
 //! definitions of the kinds. `sublet-wire` and `sublet-crds` print them; how they are called is said
 //! here and nowhere else.
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use anyhow::Result;
 
-use crate::process;
 use crate::repo::Repo;
+use crate::{built, process};
 
-/// `docs/openapi.json`.
-pub(crate) fn openapi(repo: &Repo) -> Result<String> {
-    printed(repo, "openapi")
+/// The programs that print them.
+pub(crate) struct Contract {
+    wire: PathBuf,
+    crds: PathBuf,
 }
 
-/// The table of `docs/errors/README.md`.
-pub(crate) fn errors(repo: &Repo) -> Result<String> {
-    printed(repo, "errors")
+impl Contract {
+    /// Builds them.
+    pub(crate) fn build(repo: &Repo) -> Result<Self> {
+        let [wire, crds] = built::examples(repo, ["contract", "definition"], &[])?;
+        Ok(Self { wire, crds })
+    }
+
+    /// `docs/openapi.json`.
+    pub(crate) fn openapi(&self) -> Result<String> {
+        printed(&self.wire, "openapi")
+    }
+
+    /// The table of `docs/errors/README.md`.
+    pub(crate) fn errors(&self) -> Result<String> {
+        printed(&self.wire, "errors")
+    }
+
+    /// A file of `deploy/crds`, by its name.
+    pub(crate) fn definition(&self, name: &str) -> Result<String> {
+        printed(&self.crds, name)
+    }
 }
 
-/// A file of `deploy/crds`, by its name.
-pub(crate) fn definition(repo: &Repo, name: &str) -> Result<String> {
-    let run = ["run", "--locked", "--quiet", "--package", "sublet-crds"];
-    let which = ["--example", "definition", "--", name];
-    process::answer(repo.root(), process::cargo(run.into_iter().chain(which)))
-}
-
-fn printed(repo: &Repo, what: &str) -> Result<String> {
-    let run = ["run", "--locked", "--quiet", "--package", "sublet-wire"];
-    let which = ["--features", "openapi", "--example", "contract", "--", what];
-    process::answer(repo.root(), process::cargo(run.into_iter().chain(which)))
+fn printed(program: &Path, what: &str) -> Result<String> {
+    let mut command = Command::new(program);
+    command.arg(what);
+    process::answer(Path::new("."), command)
 }

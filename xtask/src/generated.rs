@@ -6,7 +6,7 @@
 
 use anyhow::{Context, Result};
 
-use crate::contract;
+use crate::contract::Contract;
 use crate::repo::Repo;
 use crate::tidy::{Violation, arrows};
 
@@ -15,7 +15,7 @@ struct Part {
     page: &'static str,
     /// The whole file, if none.
     block: Option<&'static str>,
-    text: fn(&Repo) -> Result<String>,
+    text: fn(&Contract) -> Result<String>,
 }
 
 macro_rules! definition {
@@ -23,15 +23,15 @@ macro_rules! definition {
         Part {
             page: concat!("deploy/crds/", $file),
             block: None,
-            text: |repo| contract::definition(repo, $file),
+            text: |contract| contract.definition($file),
         }
     };
 }
 
 const PARTS: [Part; 9] = [
     Part { page: "ARCHITECTURE.md", block: Some("arrows"), text: |_| Ok(arrows::table()) },
-    Part { page: "docs/openapi.json", block: None, text: contract::openapi },
-    Part { page: "docs/errors/README.md", block: Some("codes"), text: contract::errors },
+    Part { page: "docs/openapi.json", block: None, text: Contract::openapi },
+    Part { page: "docs/errors/README.md", block: Some("codes"), text: Contract::errors },
     definition!("rear.fluidos.eu_advertisements.yaml"),
     definition!("rear.fluidos.eu_resourcerequests.yaml"),
     definition!("rear.fluidos.eu_reservationinstructions.yaml"),
@@ -42,8 +42,8 @@ const PARTS: [Part; 9] = [
 
 impl Part {
     /// The page as it should be; nothing when the block is not in it.
-    fn wanted(&self, repo: &Repo, page: &str) -> Result<Option<String>> {
-        let text = (self.text)(repo)?;
+    fn wanted(&self, contract: &Contract, page: &str) -> Result<Option<String>> {
+        let text = (self.text)(contract)?;
         Ok(match self.block {
             Some(block) => filled(page, block, &text),
             None => Some(text),
@@ -58,9 +58,10 @@ impl Part {
 
 /// Writes every part anew.
 pub(crate) fn write(repo: &Repo) -> Result<()> {
+    let contract = Contract::build(repo)?;
     for part in &PARTS {
         let page = repo.read(part.page)?.with_context(|| format!("{} is missing", part.page))?;
-        let wanted = part.wanted(repo, &page)?.with_context(|| part.no_block())?;
+        let wanted = part.wanted(&contract, &page)?.with_context(|| part.no_block())?;
         if wanted != page {
             println!("{}: {} written", part.page, part.block.unwrap_or("all of it"));
             repo.write(part.page, &wanted)?;
@@ -72,11 +73,12 @@ pub(crate) fn write(repo: &Repo) -> Result<()> {
 /// The parts that are not as they would be written, of the pages that exist.
 pub(crate) fn stale(repo: &Repo) -> Result<Vec<Violation>> {
     let mut found = Vec::new();
+    let contract = Contract::build(repo)?;
     for part in &PARTS {
         let Some(page) = repo.read(part.page)? else {
             continue;
         };
-        match part.wanted(repo, &page)? {
+        match part.wanted(&contract, &page)? {
             None => found.push(Violation::at(part.page, 1, part.no_block(), "add the two lines")),
             Some(wanted) if wanted != page => {
                 let which = part.block.map(|block| format!("the block `{block}`"));

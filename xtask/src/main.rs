@@ -9,6 +9,7 @@ mod process;
 mod tools;
 mod metadata;
 mod source;
+mod built;
 mod tidy;
 mod contract;
 mod generated;

@@ -7,9 +7,35 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// `cargo` with these arguments.
+/// What cargo tells a program that it runs about the package of that program.
+const ABOUT_THIS_PROGRAM: [&str; 17] = [
+    "CARGO_MANIFEST_DIR",
+    "CARGO_MANIFEST_LINKS",
+    "CARGO_MANIFEST_PATH",
+    "CARGO_PKG_AUTHORS",
+    "CARGO_PKG_DESCRIPTION",
+    "CARGO_PKG_HOMEPAGE",
+    "CARGO_PKG_LICENSE",
+    "CARGO_PKG_LICENSE_FILE",
+    "CARGO_PKG_NAME",
+    "CARGO_PKG_README",
+    "CARGO_PKG_REPOSITORY",
+    "CARGO_PKG_RUST_VERSION",
+    "CARGO_PKG_VERSION",
+    "CARGO_PKG_VERSION_MAJOR",
+    "CARGO_PKG_VERSION_MINOR",
+    "CARGO_PKG_VERSION_PATCH",
+    "CARGO_PKG_VERSION_PRE",
+];
+
+/// `cargo` with these arguments, as if a person had typed it. With what cargo has told us about
+/// ourselves, the build script of `ring` would believe that something has changed, and half of the
+/// dependencies would be built anew whenever cargo and `cargo xtask` take turns.
 pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = Command::new("cargo");
+    for name in ABOUT_THIS_PROGRAM {
+        command.env_remove(name);
+    }
     command.args(arguments);
     command
 }

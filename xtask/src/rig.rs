@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::process;
 use crate::repo::Repo;
+use crate::{built, process};
 
 /// What its program answers when a kit can neither be found nor built.
 const NO_PROGRAMS: i32 = 3;
@@ -70,7 +70,7 @@ pub(crate) fn kube(repo: &Repo, wanted: &Wanted) -> Result<bool> {
 
 /// Finds or builds a kit.
 pub(crate) fn programs(repo: &Repo, kit: Kit) -> Result<Programs> {
-    let mut command = rig();
+    let mut command = rig(repo)?;
     command.args(["kube", "--kit", kit.name()]);
     match process::status(repo.root(), command)?.code() {
         Some(0) => Ok(Programs::Here),
@@ -81,31 +81,22 @@ pub(crate) fn programs(repo: &Repo, kit: Kit) -> Result<Programs> {
 
 /// Clusters for a person. This process becomes that program, so that Ctrl-C has one to answer it.
 pub(crate) fn clusters(repo: &Repo, args: &Args) -> Result<bool> {
-    let asked = |flag: &str| args.rest.iter().any(|word| word == flag);
-    if asked("--broker") {
-        // The broker is the program itself; cargo makes it beside the testkit's.
-        let build = process::cargo(["build", "--locked", "--package", "sublet"]);
-        if !process::passes(repo.root(), build)? {
-            return Ok(false);
-        }
-    }
     if args.rest.first().is_some_and(|word| word == "up") {
-        let liqo = asked("--liqo").then_some(Kit::Liqo);
+        let liqo = args.rest.iter().any(|word| word == "--liqo").then_some(Kit::Liqo);
         for kit in [Kit::Kubernetes].into_iter().chain(liqo) {
             if programs(repo, kit)? == Programs::Missing {
                 return Ok(false);
             }
         }
     }
-    let mut command = rig();
+    let mut command = rig(repo)?;
     command.arg("clusters").args(&args.rest).current_dir(repo.root());
     Err(command.exec()).context("becoming the testkit's program")
 }
 
-/// The testkit's program, up to its own arguments.
-fn rig() -> Command {
-    let run = ["run", "--locked", "--quiet", "--package", "sublet-testkit", "--example", "rig"];
-    let mut command = process::cargo(run);
-    command.arg("--");
-    command
+/// The testkit's program, up to its own arguments. The broker and the agents that it may start are the
+/// program itself, which cargo makes beside it.
+pub(crate) fn rig(repo: &Repo) -> Result<Command> {
+    let [rig] = built::examples(repo, ["rig"], &["sublet"])?;
+    Ok(Command::new(rig))
 }

@@ -27,6 +27,9 @@ pub enum Error {
     /// The certificates of the broker cannot be read.
     #[error("--broker-cert-path")]
     Credentials(#[source] client::CredentialsError),
+    /// The certificates of the metrics cannot be used.
+    #[error("--metrics-cert-path")]
+    MetricsCertificates(#[source] sublet_process::tls::Error),
     /// What is said of the cluster is not as the broker takes it.
     #[error("--labels, --region or the cost cannot be used")]
     Profile(#[source] Invalid),

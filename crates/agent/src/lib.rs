@@ -6,7 +6,7 @@ mod clock;
 pub mod identity;
 pub mod cluster;
 pub mod metrics;
-pub mod probes;
+mod secure;
 pub mod collect;
 pub mod watch;
 pub mod offer;

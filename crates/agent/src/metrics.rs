@@ -3,30 +3,20 @@
 //!
 //! Labels come from small fixed sets: the cardinality is known beforehand.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use sublet_process::Word;
 
 use crate::collect::{Measured, Standing};
 
 /// Every name begins with this.
 const PREFIX: &str = "sublet_agent";
-
-/// A value from a fixed set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Word(pub &'static str);
-
-impl EncodeLabelValue for Word {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
-        encoder.write_str(self.0)
-    }
-}
 
 /// What is watched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -158,5 +148,17 @@ fn standing_word(standing: Standing) -> &'static str {
         Standing::Cordoned => "cordoned",
         Standing::Tainted => "tainted",
         Standing::Counted => "counted",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_on_the_page() {
+        let metrics = Metrics::new();
+        metrics.published(true, Duration::from_millis(3));
+        assert!(metrics.page().contains("sublet_agent_published_total{result=\"ok\"} 1"));
     }
 }

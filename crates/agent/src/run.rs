@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sublet_core::id::ClusterId;
-use sublet_process::{Address, announce, end};
+use sublet_process::{Address, Plain, Ready, announce, end, pages};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -20,9 +20,8 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::leader::Election;
 use crate::metrics::Metrics;
-use crate::probes::{self, Page, Ready};
 use crate::work::Work;
-use crate::{cluster, identity};
+use crate::{cluster, identity, secure};
 
 /// How long everything may take to stop.
 const STOP: Duration = Duration::from_secs(10);
@@ -161,14 +160,20 @@ async fn serve(
     if let Some(at) = config.health_probe_address {
         let (listener, bound) = bind("health-probe-bind-address", at).await?;
         addresses.health = Some(bound);
-        let page = Page::Probes(ready.clone());
-        tasks.own("the probes", probes::run(listener, page, tasks.stopping()));
+        let probes = Plain::new(pages::probes(ready.clone()));
+        tasks.own("the probes", probes.run(listener, tasks.stopping()));
     }
     if let Some(at) = config.metrics_address {
         let (listener, bound) = bind("metrics-bind-address", at).await?;
         addresses.metrics = Some(bound);
-        let page = Page::Metrics(Arc::clone(metrics));
-        tasks.own("metrics", probes::run(listener, page, tasks.stopping()));
+        let metrics = Arc::clone(metrics);
+        let mut page = Plain::new(pages::metrics(move || metrics.page()));
+        if let Some(places) = &config.metrics_cert_path {
+            let tls = secure::open(places).map_err(Error::MetricsCertificates)?;
+            page = page.secure(Arc::clone(&tls));
+            tasks.own("the certificates of metrics", secure::watch(tls, tasks.stopping()));
+        }
+        tasks.own("metrics", page.run(listener, tasks.stopping()));
     }
     let Some(path) = &config.address_file else { return Ok(()) };
     let failed = |source| Error::AddressFile { path: path.clone(), source };

@@ -8,6 +8,7 @@ use kube::Client;
 use sublet_core::advertisement::Capabilities;
 use sublet_core::id::ClusterId;
 use sublet_core::time::Span;
+use sublet_process::Ready;
 use sublet_wire::client::{Credentials, Options};
 use tokio::sync::watch;
 
@@ -19,11 +20,10 @@ use crate::controllers::{self, Context};
 use crate::error::Error;
 use crate::metrics::Metrics;
 use crate::peering::{NoPeering, Peering};
-use crate::probes::Ready;
 use crate::publish::{Grid, Object, Publisher};
 use crate::run::Tasks;
 use crate::transport::{Broker, Http, Local};
-use crate::watch::{Collector, Told};
+use crate::watch::{Collector, Grants, Told};
 
 /// What it works with.
 pub(crate) struct Work<'a> {
@@ -46,7 +46,9 @@ impl Work<'_> {
         let object = Object::open(&client, namespace, name).await?;
         let rules = NodeRules { tolerated: config.tolerated.clone() };
         let instructions = &config.instruction_namespace;
-        let (collector, told) = Collector::new(&client, instructions, rules, Arc::clone(&metrics));
+        let (mut collector, told) =
+            Collector::new(&client, instructions, rules, Arc::clone(&metrics));
+        let grants = collector.grants();
         let grid = Grid::new(&profile.cluster, config.interval, config.spread);
         let desk = Context::new(client, Arc::clone(&broker), peering, instructions, clock::now);
         let contact = desk.contact();
@@ -54,16 +56,16 @@ impl Work<'_> {
         tasks.own("the readiness", become_ready(told.clone(), ready, tasks.stopping()));
         tasks.own("the publisher", publisher.run(told, contact, tasks.stopping()));
         tasks.own("the watches", collector.run(tasks.stopping()));
-        tasks.own("the controllers", act(desk, tasks.stopping()));
+        tasks.own("the controllers", act(desk, grants, tasks.stopping()));
         Ok(())
     }
 }
 
 /// Does what is to be done until everything stops; it can be cut anywhere.
-async fn act(desk: Context, mut stopping: watch::Receiver<bool>) {
+async fn act(desk: Context, grants: Grants, mut stopping: watch::Receiver<bool>) {
     tokio::select! {
         _ = stopping.wait_for(|stopping| *stopping) => {}
-        never = controllers::run(desk) => match never {},
+        never = controllers::run(desk, Some(grants)) => match never {},
     }
 }
 

@@ -17,6 +17,11 @@ pub struct Limits {
     /// Handshakes at the same time, of peers that have begun: they cost a stranger little and us
     /// much, and whoever is connected already should not have to wait for all of them.
     pub handshakes: usize,
+    /// The same of one address, so that one cannot hold them all.
+    pub handshakes_per_address: usize,
+    /// Connections of one address whose handshake is not over: far fewer than there may be in all,
+    /// and more than the agents behind one NAT.
+    pub arrivals_per_address: usize,
     /// For the TLS handshake, its wait for a turn included. Go's client gives up after the same.
     pub handshake: Duration,
     /// From the first byte of a request to the end of its headers.
@@ -68,6 +73,8 @@ impl Default for Limits {
             connections: 20_000,
             connections_per_cluster: 128,
             handshakes: 1024,
+            handshakes_per_address: 32,
+            arrivals_per_address: 2048,
             handshake: Duration::from_secs(10),
             head: Duration::from_secs(10),
             idle: Duration::from_mins(2),

@@ -3,32 +3,22 @@
 //!
 //! Labels come from small fixed sets, never from clients: the cardinality is known beforehand.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+pub use sublet_process::Word;
 
 /// Every name begins with this.
 const PREFIX: &str = "sublet_broker";
 /// From half a millisecond to the longest that a request may take.
 const SECONDS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
-
-/// A value from a fixed set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Word(pub &'static str);
-
-impl EncodeLabelValue for Word {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
-        encoder.write_str(self.0)
-    }
-}
 
 /// A request that was answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -49,7 +39,7 @@ pub struct OfRoute {
 /// Something that was looked at again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Reloaded {
-    /// `tls` or `policy`.
+    /// `tls`, `metrics_tls` or `policy`.
     pub what: Word,
     /// `ok` or `refused`.
     pub result: Word,
@@ -58,7 +48,7 @@ pub struct Reloaded {
 /// What was reloaded last, and whether it could be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OfFile {
-    /// `tls` or `policy`.
+    /// `tls`, `metrics_tls` or `policy`.
     pub what: Word,
 }
 

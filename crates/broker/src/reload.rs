@@ -16,14 +16,14 @@ use crate::policy::Source;
 use crate::tls::{Reload, Tls};
 
 /// Says of a file that it was taken, or why not; the same reason only once.
-struct Teller {
+pub(crate) struct Teller {
     what: &'static str,
     metrics: Arc<Metrics>,
     last: Option<String>,
 }
 
 impl Teller {
-    fn new(what: &'static str, metrics: &Arc<Metrics>) -> Self {
+    pub(crate) fn new(what: &'static str, metrics: &Arc<Metrics>) -> Self {
         Self { what, metrics: Arc::clone(metrics), last: None }
     }
 
@@ -60,12 +60,11 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 /// Looks at a folder of certificates until the broker stops.
 pub(crate) async fn tls(
     tls: Arc<Tls>,
-    metrics: Arc<Metrics>,
+    mut teller: Teller,
     every: Duration,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), Ended> {
-    let (machine, mut teller) = (Machine::new(), Teller::new("tls", &metrics));
-    let mut ticks = ticks(every);
+    let (machine, mut ticks) = (Machine::new(), ticks(every));
     loop {
         tokio::select! {
             _ = stopping.wait_for(|stopping| *stopping) => return Ok(()),
@@ -94,7 +93,9 @@ pub(crate) async fn policy(
             _ = ticks.tick() => {}
         }
         match source.reload() {
-            Ok(None) => teller.same(),
+            Ok(None) if source.is_in_use() => teller.same(),
+            // Another text, which is judged next time.
+            Ok(None) => {}
             Err(error) => teller.refused(&error),
             Ok(Some(policy)) => match app.engine.set_policy(Arc::clone(&policy)) {
                 Ok(()) => {

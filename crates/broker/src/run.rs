@@ -13,28 +13,29 @@ use arc_swap::ArcSwap;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sublet_core::policy::Policy;
 use sublet_log::{Log, snapshot};
-use sublet_process::{announce, end};
+use sublet_process::{Plain, Ready, announce, end, pages};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tracing::field::display;
 
 use crate::admission::Admission;
+use crate::audit;
 use crate::census;
 use crate::clock::Machine;
 use crate::config::{Address, Config};
-use crate::engine::{self, Keeping, Options};
-use crate::http::{App, Names, router};
+use crate::engine::{self, Account, Keeping, Options};
+use crate::http::{App, router};
 use crate::limits::Limits;
 use crate::listen::{Addresses, Listeners};
 use crate::metrics::Metrics;
-use crate::plain::{self, Ready};
 use crate::policy::{self, Source};
 use crate::random::{self, RequestIds};
-use crate::reload;
+use crate::reload::{self, Teller};
 use crate::revoked::Shut;
+use crate::secure;
 use crate::server::Server;
-use crate::tls::{self, Tls};
+use crate::tls::{self, Places, Tls};
 
 /// Why the broker cannot start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +105,8 @@ pub struct Broker {
     ready: Ready,
     stopping: watch::Sender<bool>,
     tasks: JoinSet<(&'static str, Result<(), Error>)>,
+    /// Ends after the engine, so that its last decisions are written down too.
+    audit: JoinSet<()>,
 }
 
 /// What starts before the log is loaded.
@@ -117,14 +120,17 @@ struct Edge {
 impl Edge {
     fn open(config: &Config, limits: &Limits) -> Result<Self, Error> {
         let now = Machine::new().read().wall;
-        let open = |flag, folder: &PathBuf| {
-            let tls = Tls::open(folder, limits.sessions, now);
+        let open = |flag, places: Places| {
+            let tls = Tls::open(places, limits.sessions, now);
             tls.map(Arc::new).map_err(|source| Error::Tls { flag, source })
         };
-        let tls = open("http-cert-path", &config.http_cert_path)?;
+        let api = Places::in_folder(&config.http_cert_path);
+        let tls = open("http-cert-path", api.clone())?;
         let metrics_tls = match (&config.metrics_cert_path, config.metrics_address) {
-            (Some(folder), Some(_)) if *folder == config.http_cert_path => Some(Arc::clone(&tls)),
-            (Some(folder), Some(_)) => Some(open("metrics-cert-path", folder)?),
+            (Some(places), Some(_)) if *places == api => Some(Arc::clone(&tls)),
+            (Some(places), Some(_)) => {
+                Some(open("metrics-cert-path", places.clone().or_authority_of(&api))?)
+            }
             _ => None,
         };
         let (source, policy) = match &config.policy {
@@ -166,11 +172,17 @@ impl Broker {
         let mut tasks = JoinSet::new();
         if let Some(listener) = listeners.health {
             // Before the log is loaded, which may take a while: the process is alive, not ready.
-            let probes = plain::run(listener, plain::probes(ready.clone()), stops.clone());
-            tasks.spawn(async { ("the probes", probes.await.map_err(part("the probes"))) });
+            let probes = Plain::new(pages::probes(ready.clone())).run(listener, stops.clone());
+            tasks.spawn(async {
+                probes.await;
+                ("the probes", Ok(()))
+            });
         }
         let policy = Arc::clone(&edge.policy);
-        let options = Options { keeping, ..Options::alone(random::writer()?) };
+        let (account, told) = Account::new();
+        let options = Options { keeping, account, ..Options::alone(random::writer()?) };
+        let mut audit = JoinSet::new();
+        audit.spawn(audit::run(told, Arc::clone(&metrics)));
         let started = tokio::task::spawn_blocking(move || {
             let loaded = snapshot::load(log.as_ref())?;
             tracing::info!(revision = %loaded.head.revision, "the log is loaded");
@@ -185,11 +197,10 @@ impl Broker {
             limits,
             metrics,
             machine: Machine::new(),
-            names: Names::default(),
             request_ids: RequestIds::new()?,
         });
         let addresses = listeners.addresses;
-        let mut broker = Self { app, addresses, engine, ready, stopping, tasks };
+        let mut broker = Self { app, addresses, engine, ready, stopping, tasks, audit };
         broker.spawn(edge, listeners.http, listeners.metrics, &stops);
         broker.ready.set(true);
         broker.app.metrics.up.set(1);
@@ -207,7 +218,8 @@ impl Broker {
         let counts = Arc::clone(&self.app.metrics);
         let api = self.server(&edge.tls, stops).run(http, router(Arc::clone(&self.app)));
         self.own("the API", async { api.await.map_err(part("the API")) });
-        let tls = reload::tls(Arc::clone(&edge.tls), Arc::clone(&counts), every, stops.clone());
+        let teller = Teller::new("tls", &counts);
+        let tls = reload::tls(Arc::clone(&edge.tls), teller, every, stops.clone());
         self.own("the reload of certificates", tls);
         if let Some(source) = edge.source {
             let policy = reload::policy(source, Arc::clone(&self.app), every, stops.clone());
@@ -217,17 +229,22 @@ impl Broker {
         let Some(listener) = metrics else { return };
         // Whom nobody asks, nobody needs to count for.
         self.own("the census", census::run(Arc::clone(&self.app), stops.clone()));
+        let shown = Arc::clone(&counts);
+        let page = pages::metrics(move || shown.page());
         let Some(tls) = edge.metrics_tls else {
-            let page = plain::metrics(counts);
-            let plain = plain::run(listener, page, stops.clone());
-            self.own("metrics", async { plain.await.map_err(part("metrics")) });
+            let plain = Plain::new(page).run(listener, stops.clone());
+            self.own("metrics", async {
+                plain.await;
+                Ok(())
+            });
             return;
         };
-        let page = plain::secure_metrics(Arc::clone(&counts), self.app.revoked.clone());
+        let page = secure::unless_revoked(page, self.app.revoked.clone());
         let secure = self.server(&tls, stops).run(listener, page);
         self.own("metrics", async { secure.await.map_err(part("metrics")) });
         if !Arc::ptr_eq(&tls, &edge.tls) {
-            let tls = reload::tls(tls, counts, every, stops.clone());
+            let teller = Teller::new("metrics_tls", &counts);
+            let tls = reload::tls(tls, teller, every, stops.clone());
             self.own("the reload of the certificates of metrics", tls);
         }
     }
@@ -265,6 +282,9 @@ impl Broker {
         let ended = tokio::select! {
             () = shutdown => None,
             ended = self.tasks.join_next() => ended,
+            Some(ended) = self.audit.join_next() => {
+                Some(ended.map(|()| ("the audit", Ok(()))))
+            }
         };
         let first = match ended {
             None => Ok(()),
@@ -272,13 +292,7 @@ impl Broker {
             Some(Ok((_, Err(error)))) => Err(error),
             Some(Err(error)) => Err(error.into()),
         };
-        let rest = self.stop().await;
-        // The engine's own reason is the better one.
-        match (first, rest) {
-            (Err(Error::Ended(_)), Err(engine)) => Err(engine),
-            (Err(first), _) => Err(first),
-            (Ok(()), rest) => rest,
-        }
+        better(first, self.stop().await)
     }
 
     /// Finishes what is open, and ends.
@@ -293,7 +307,19 @@ impl Broker {
         }
         let engine = self.engine;
         let stopped = tokio::task::spawn_blocking(move || engine.stop()).await?;
-        first.and(stopped.map_err(Error::from))
+        let mut first = better(first, stopped.map_err(Error::from));
+        while let Some(ended) = self.audit.join_next().await {
+            first = first.and(ended.map_err(Error::from));
+        }
+        first
+    }
+}
+
+/// The engine's own reason is better than that something ended with it.
+fn better(first: Result<(), Error>, engine: Result<(), Error>) -> Result<(), Error> {
+    match first {
+        Ok(()) | Err(Error::Ended(_)) if engine.is_err() => engine,
+        first => first,
     }
 }
 

@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::admission::Admission;
+use crate::arrival::{Arrival, Door};
 use crate::connection::{self, Leaving, Peer};
 use crate::identity::{self, Identity};
 use crate::limits::Limits;
@@ -46,7 +47,7 @@ impl Server {
         let this = Arc::new(self);
         let mut stopping = this.stopping.clone();
         let connections = Arc::new(Semaphore::new(this.limits.connections));
-        let handshakes = Arc::new(Semaphore::new(this.limits.handshakes));
+        let door = Door::new(&this.limits);
         let mut tasks = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -62,11 +63,14 @@ impl Server {
                 this.refused("full");
                 continue;
             };
-            let (this, handshakes) = (Arc::clone(&this), Arc::clone(&handshakes));
-            let router = router.clone();
+            let Some(arrival) = door.arrive(address.ip()) else {
+                this.refused("address_full");
+                continue;
+            };
+            let (this, router) = (Arc::clone(&this), router.clone());
             tasks.spawn(async move {
                 // What only the handshake needs goes with it.
-                let greeted = Box::pin(this.greet(stream, address, &handshakes)).await;
+                let greeted = Box::pin(this.greet(stream, address, arrival)).await;
                 if let Some((stream, peer)) = greeted {
                     this.metrics.connections.inc();
                     connection::serve(stream, Arc::new(peer), router, &this.limits).await;
@@ -90,7 +94,7 @@ impl Server {
         &self,
         stream: TcpStream,
         address: SocketAddr,
-        handshakes: &Semaphore,
+        arrival: Arrival,
     ) -> Option<(Box<TlsStream<TcpStream>>, Peer)> {
         // Asked before the handshake, so that no change of authority is missed.
         let leaving =
@@ -101,7 +105,7 @@ impl Server {
             stream.set_nodelay(true)?;
             // Who says nothing takes no turn.
             stream.readable().await?;
-            let turn = handshakes.acquire().await;
+            let turn = arrival.turn().await;
             let stream = acceptor.accept(stream).await;
             drop(turn);
             stream

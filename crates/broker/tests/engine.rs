@@ -1,20 +1,16 @@
 //! The engine on real threads, on real homes of the log.
 
-mod gated;
-
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use gated::Gated;
 use sublet_broker::engine::{
     self, Answer, Engine, Failure, Handle, Options, Running, Settled, Submitted, Work,
 };
 use sublet_core::advertisement::{Advertisement, Number};
 use sublet_core::books::Books;
 use sublet_core::event::Event;
-use sublet_core::id::{ClusterId, Revision};
+use sublet_core::id::ClusterId;
 use sublet_core::plan::{Command, Refusal, Reply, Which};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::{Actor, Ask, Phase};
@@ -132,32 +128,6 @@ fn two_brokers_on_one_log_grant_exactly_what_fits_and_end_with_the_same_ledger()
 }
 
 #[test]
-fn an_answer_waits_until_it_is_durable_and_so_does_a_refusal_and_a_look() {
-    let log = Gated::default();
-    log.set(true);
-    let engine = run(log.clone());
-    let handle = engine.handle();
-    advertise(&handle, "c1", 1);
-    log.set(false);
-    let first = handle.submit(request("c0", "a", 1)).unwrap();
-    until("the first request reaching the disk", || log.reached.load(Ordering::SeqCst) == 1);
-    let refused = handle.submit(request("c0", "b", 1)).unwrap();
-    let provider = cluster("c1");
-    let mut look = handle.look(move |books, _| books.held(&provider).cpu).unwrap();
-    // Planning goes on while the disk is slow. A later look at nothing but the clock is planned in
-    // the same batch, so nobody may be told before the first request is durable.
-    let mut clock = handle.look(|_, now| now).unwrap();
-    assert!(look.try_recv().is_err());
-    assert!(clock.try_recv().is_err());
-    assert_eq!(log.head().unwrap().revision, Revision(0));
-    log.set(true);
-    assert!(granted(&first.wait()));
-    assert!(matches!(refused.wait(), Err(Failure::Refused(Refusal::NobodyFits(_)))));
-    assert_eq!(look.blocking_recv().unwrap(), 1000);
-    engine.stop().unwrap();
-}
-
-#[test]
 fn a_caller_that_gave_up_finds_its_answer_by_its_key() {
     let engine = run(Memory::new());
     let handle = engine.handle();
@@ -207,35 +177,6 @@ fn after_a_fatal_error_nothing_is_acknowledged_and_a_restart_tells_the_truth() {
         assert_eq!(held(&engine.handle(), "c1"), 2000, "{fault:?}");
         engine.stop().unwrap();
     }
-}
-
-#[test]
-fn a_full_queue_is_an_answer_and_not_a_wait() {
-    let log = Gated::default();
-    let loaded = snapshot::load(&log).unwrap();
-    let options = Options { queue_max: 8, ..Options::alone(Writer(1)) };
-    let gate = log.clone();
-    let engine = engine::start(Arc::new(log), loaded, policy(), &options).unwrap();
-    let handle = engine.handle();
-    advertise(&handle, "c1", 100);
-    let first = handle.submit(request("c0", "first", 1)).unwrap();
-    until("the first request reaching the disk", || gate.reached.load(Ordering::SeqCst) == 1);
-    // The engine goes on planning behind a stuck disk, but only for as many as it has places.
-    let tickets: Vec<_> = (0..100)
-        .map(|key| handle.submit(request("c0", &format!("k{key}"), 1)))
-        .inspect(|_| thread::sleep(Duration::from_millis(1)))
-        .collect();
-    let (taken, refused): (Vec<_>, Vec<_>) = tickets.into_iter().partition(Result::is_ok);
-    // Opened before anything is judged: an engine behind a shut gate could not be stopped.
-    gate.set(true);
-    assert_eq!((taken.len(), refused.len()), (7, 93));
-    assert!(refused.into_iter().all(|r| r.err() == Some(Failure::Overloaded)));
-    assert!(granted(&first.wait()));
-    for ticket in taken.into_iter().flatten() {
-        assert!(granted(&ticket.wait()));
-    }
-    assert!(granted(&ask(&handle, request("c0", "later", 1))));
-    engine.stop().unwrap();
 }
 
 #[test]

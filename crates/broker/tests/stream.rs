@@ -3,7 +3,6 @@
 mod gated;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gated::Gated;
@@ -174,24 +173,24 @@ async fn the_market_is_remembered_across_a_restart_and_not_believed() {
 #[tokio::test]
 async fn what_a_list_has_taken_in_is_not_told_again_after_it() {
     let gate = Gated::default();
-    gate.set(true);
+    gate.admit(usize::MAX);
     let running = start(&Arc::new(gate.clone()));
     let handle = running.handle();
     advertise(&handle, "c2").await;
     let over = reserve(&handle, "a").await;
     // Somebody watches already, so that changes are collected.
     let (_other, _) = open(&handle, "c2", None).await;
-    gate.set(false);
-    let reached = gate.reached.load(Ordering::SeqCst);
+    gate.admit(0);
+    let reached = gate.reached().len();
     let kept = handle.submit(request("b")).unwrap();
-    while gate.reached.load(Ordering::SeqCst) == reached {
+    while gate.reached().len() == reached {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     // One record is on its way to the disk, and the end of the other is planned for the next.
     let (by, which) = (Actor::Cluster(cluster("c1")), Which::Id(over));
     let released = handle.submit(Command::Release { by, which }).unwrap();
     let opened = open(&handle, "c2", None);
-    let ((mut stream, list), ()) = tokio::join!(opened, async { gate.set(true) });
+    let ((mut stream, list), ()) = tokio::join!(opened, async { gate.admit(usize::MAX) });
     let kept = kept.answer().await.unwrap().reservation.unwrap().id;
     released.answer().await.unwrap();
     assert_eq!(duties(&list), [(kept, Side::Provider, Duty::Keep)]);

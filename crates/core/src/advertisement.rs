@@ -110,6 +110,9 @@ pub struct Cost {
 pub struct Advertisement {
     /// Who.
     pub cluster: ClusterId,
+    /// What it calls itself; decides nothing, and is told back as it came.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// Which of its advertisements; old agents do not number them.
     pub number: Option<Number>,
     /// What its nodes have.
@@ -133,6 +136,8 @@ pub struct Advertisement {
 impl Advertisement {
     /// More live grants than any provider of the field has had by far.
     pub const GRANTS_MAX: usize = 4096;
+    /// A longer name is cut: Kubernetes has none that is longer.
+    pub const NAME_MAX: usize = 253;
     /// As many labels as a Kubernetes object sensibly carries.
     pub const LABELS_MAX: usize = 64;
 
@@ -140,6 +145,7 @@ impl Advertisement {
     pub fn plain(cluster: ClusterId, allocatable: Resources, allocated: Resources) -> Self {
         Self {
             cluster,
+            name: String::new(),
             number: None,
             capacity: allocatable.clone(),
             allocatable,

@@ -135,6 +135,12 @@ impl Books {
         before.is_none_or(|(room, same)| !same || !self.room(&cluster).fits_in(&room))
     }
 
+    /// An advertisement that was heard, and was news then, is planned again: copies of it that were
+    /// heard since do not count yet.
+    pub fn hear_as_news(&mut self, advertisement: &Advertisement) {
+        self.market.hear_as_news(advertisement);
+    }
+
     /// Takes what an earlier process had noted of the market.
     pub fn remember(&mut self, entry: Entry, now: Time) {
         let cluster = entry.advertisement.cluster.clone();

@@ -31,6 +31,12 @@
 //! | `NoReplan` | what was planned is not planned again when overtaken | `engine::step` |
 //! | `CursorTooFar` | a list's cursor covers a batch that is still in the making | `broker::stream` |
 //! | `OldNews` | news from before a list are told after it | `broker::stream` |
+//! | `NoRetry` | what ends makes nobody who waits be tried again | `engine::step` |
+//! | `FirstPieceOnly` | only the first of those who wait are tried | `engine::step` |
+//! | `ForgetsLane` | who waits below the priority of a new request is not tried any more | `engine::retry` |
+//! | `ByAgeOnly` | who waits is served by age alone | `ledger::derived` |
+//! | `NewOnesPass` | a new request is planned before those who wait | `engine::step` |
+//! | `PriorityUncapped` | a request has the priority that it claims | `plan::reserve` |
 
 /// Which bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +71,12 @@ pub enum Bug {
     NoBarrier,
     CursorTooFar,
     OldNews,
+    NoRetry,
+    FirstPieceOnly,
+    ForgetsLane,
+    ByAgeOnly,
+    NewOnesPass,
+    PriorityUncapped,
 }
 
 #[cfg(feature = "bugs")]

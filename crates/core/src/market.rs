@@ -147,6 +147,13 @@ impl Market {
         }
     }
 
+    /// Takes back that copies of an advertisement came.
+    pub(crate) fn hear_as_news(&mut self, advertisement: &Advertisement) {
+        if let Some(entry) = self.entries.get_mut(&advertisement.cluster) {
+            entry.repeated &= entry.advertisement.number != advertisement.number;
+        }
+    }
+
     /// Takes what an earlier process had noted; it stays Suspect until it is heard.
     pub(crate) fn remember(&mut self, entry: Entry, now: Time) {
         let cluster = entry.advertisement.cluster.clone();

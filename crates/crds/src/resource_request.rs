@@ -117,6 +117,10 @@ pub struct ResourceRequestStatus {
     #[schemars(schema_with = "schema::counter")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// The spec.duration that expiresAt comes from: only another one moves the end.
+    #[schemars(schema_with = "schema::duration")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_duration: Option<String>,
     /// What is true of it: Accepted, Reserved, Ready.
     #[schemars(schema_with = "schema::conditions")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

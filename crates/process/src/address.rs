@@ -2,17 +2,29 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use serde::Serialize;
 use tokio::net::TcpListener;
 
 /// Why a text is not an address.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{0:?} is not an address: write for example :8081, 127.0.0.1:8081 or [::1]:8081, or 0 for off"
-)]
-pub struct Error(String);
+pub enum Error {
+    /// Neither a name nor a number.
+    #[error(
+        "{0:?} is not an address: write for example :8081, 127.0.0.1:8081, localhost:8081 or \
+         [::1]:8081, or 0 for off"
+    )]
+    Text(String),
+    /// A name of nothing.
+    #[error("no address is known of {name:?}")]
+    Name {
+        /// Which.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+}
 
 /// Where to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,18 +41,29 @@ impl Address {
         Self { ip, port }
     }
 
-    /// Reads an address; `0` and nothing are none.
+    /// Reads an address; `0` and nothing are none. Of the addresses of a name one is taken, an IPv4
+    /// one where there is one, as Go does.
     pub fn parse(text: &str) -> Result<Option<Self>, Error> {
         if text.is_empty() || text == "0" {
             return Ok(None);
         }
-        let refuse = || Error(text.chars().take(64).collect());
+        let refuse = || Error::Text(text.chars().take(64).collect());
         if let Some(port) = text.strip_prefix(':') {
             return port.parse().map(|port| Some(Self::new(None, port))).map_err(|_| refuse());
         }
-        let text = text.replace("localhost:", "127.0.0.1:");
-        let address: SocketAddr = text.parse().map_err(|_| refuse())?;
-        Ok(Some(Self::new(Some(address.ip()), address.port())))
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(Some(Self::new(Some(address.ip()), address.port())));
+        }
+        let (name, port) = text.rsplit_once(':').ok_or_else(refuse)?;
+        let port = port.parse().map_err(|_| refuse())?;
+        if !is_name(name) {
+            return Err(refuse());
+        }
+        let unknown = |source| Error::Name { name: name.to_owned(), source };
+        let found: Vec<_> = (name, port).to_socket_addrs().map_err(unknown)?.collect();
+        let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
+        let first = first.ok_or_else(|| unknown(io::ErrorKind::NotFound.into()))?;
+        Ok(Some(Self::new(Some(first.ip()), port)))
     }
 
     /// Listens there.
@@ -56,6 +79,18 @@ impl Address {
             },
         }
     }
+}
+
+/// Can it be the name of a machine? What cannot is not asked for.
+fn is_name(text: &str) -> bool {
+    let fits = |label: &str| {
+        let bytes = label.bytes();
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && bytes.into_iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.len() <= 253 && !is_number && text.trim_end_matches('.').split('.').all(fits)
 }
 
 impl fmt::Display for Address {
@@ -86,7 +121,8 @@ mod tests {
         assert_eq!(read("127.0.0.1:1"), Some(loopback));
         assert_eq!(read("localhost:1"), Some(loopback));
         assert_eq!(read("[::1]:5").unwrap().to_string(), "[::1]:5");
-        for bad in ["8081", ":x", ":65536", "host:1", "1.2.3.4"] {
+        for bad in ["8081", ":x", ":65536", "host", "a host:1", "x:", "1.2.3.4", "1.2.3:4", "::1:5"]
+        {
             assert!(Address::parse(bad).is_err(), "{bad}");
         }
     }

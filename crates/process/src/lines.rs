@@ -33,8 +33,8 @@ pub enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Every step; also any of zap's numbers.
-    #[value(aliases = ["trace", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"])]
+    /// Every step.
+    #[value(alias = "trace")]
     Debug,
     /// What happens.
     Info,
@@ -43,6 +43,19 @@ pub enum Level {
     /// What must not happen.
     #[value(aliases = ["panic", "fatal"])]
     Error,
+}
+
+impl Level {
+    /// Reads a level as zap does: a word in any case, or a number above 0, which is for more and
+    /// more detail.
+    pub fn read(text: &str) -> Result<Self, &'static str> {
+        let is_number = || text.parse::<i64>().is_ok_and(|number| number > 0);
+        match <Self as ValueEnum>::from_str(text, true) {
+            Ok(level) => Ok(level),
+            Err(_) if is_number() => Ok(Self::Debug),
+            Err(_) => Err("write debug, info, warn or error, or a number above 0 for debug"),
+        }
+    }
 }
 
 /// Why there are no log lines.
@@ -83,5 +96,28 @@ where
     match format {
         Format::Json => lines.json().flatten_event(true).boxed(),
         Format::Text => lines.with_ansi(false).boxed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_read_as_zap_reads_them() {
+        for (text, level) in [
+            ("debug", Level::Debug),
+            ("INFO", Level::Info),
+            ("error", Level::Error),
+            ("panic", Level::Error),
+            ("1", Level::Debug),
+            ("127", Level::Debug),
+            ("warn", Level::Warn),
+        ] {
+            assert_eq!(Level::read(text), Ok(level), "{text}");
+        }
+        for text in ["", "0", "-1", "loud", "1.5", "99999999999999999999"] {
+            assert!(Level::read(text).is_err(), "{text}");
+        }
     }
 }

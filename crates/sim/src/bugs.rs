@@ -6,7 +6,7 @@ use crate::audit::Violation;
 use crate::run::{self, Plan};
 
 /// Every bug, with what it does.
-pub const TABLE: [(Bug, &str); 28] = [
+pub const TABLE: [(Bug, &str); 34] = [
     (Bug::AckBeforeDurable, "M1 answers before the batch is durable"),
     (Bug::SkipsSync, "M2 some appends are not synced"),
     (Bug::SkipsFit, "M3 growth is not checked against what is free"),
@@ -35,6 +35,12 @@ pub const TABLE: [(Bug, &str); 28] = [
     (Bug::CursorTooFar, "a list's cursor covers a batch in the making"),
     (Bug::OldNews, "a stream tells what is older than its list"),
     (Bug::NoBarrier, "a broker answers from a state that others have changed"),
+    (Bug::NoRetry, "nobody who waits is tried again when something ends"),
+    (Bug::FirstPieceOnly, "only the first of those who wait are tried"),
+    (Bug::ForgetsLane, "who waits below a new request is forgotten"),
+    (Bug::ByAgeOnly, "who waits is served by age alone"),
+    (Bug::NewOnesPass, "a new request passes those who wait"),
+    (Bug::PriorityUncapped, "a request has the priority that it claims"),
 ];
 
 /// The seeds that each bug has to hide in.

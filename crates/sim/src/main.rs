@@ -14,7 +14,7 @@ use sublet_sim::{Violation, shrink};
 
 /// A run of this size must have reached every branch of the list.
 const LONG_RUN_OPS: u64 = 500_000;
-/// More of a history than this is not read.
+/// More of a history than this is not read, unless somebody asks for it.
 const LINES_SHOWN: usize = 60;
 
 /// The whole system in one thread from one seed, judged by an auditor
@@ -54,6 +54,9 @@ struct Args {
     /// Print what happens
     #[arg(long)]
     verbose: bool,
+    /// How many lines of it
+    #[arg(long, default_value_t = LINES_SHOWN)]
+    lines: usize,
 }
 
 fn main() -> ExitCode {
@@ -97,13 +100,13 @@ fn report(plan: &Plan, violation: &Violation) {
     println!("\nseed {} violates {}: {}", plan.seed, violation.invariant, violation.found);
     println!("looking for the shortest history that still does …");
     let short = shrink::shortest(plan, violation.invariant);
-    show(&short);
+    show(&short, LINES_SHOWN);
     println!("\nagain:  {}", command_line(&short));
 }
 
-fn show(plan: &Plan) -> bool {
+fn show(plan: &Plan, lines: usize) -> bool {
     let outcome = plan.play(true);
-    let skipped = outcome.lines.len().saturating_sub(LINES_SHOWN);
+    let skipped = outcome.lines.len().saturating_sub(lines);
     for step in &outcome.steps {
         println!("step {:>6} at {:>9} ms: {:?}", step.number, step.at_ms, step.act);
     }
@@ -134,7 +137,7 @@ fn play_one(args: Args) -> bool {
     let named = |part: &Part| args.without.iter().any(|name| name == part.name());
     let without = Part::ALL.into_iter().filter(named).collect();
     let only = args.steps.map(|steps| steps.into_iter().collect::<BTreeSet<_>>());
-    show(&Plan { seed: args.seed, ops: args.ops, only, without })
+    show(&Plan { seed: args.seed, ops: args.ops, only, without }, args.lines)
 }
 
 #[cfg(feature = "bugs")]

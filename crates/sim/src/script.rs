@@ -13,6 +13,8 @@ use crate::setup::Setup;
 pub enum Act {
     /// A cluster asks for capacity, and goes on with what it gets.
     Ask,
+    /// A cluster asks many times at once, and waits.
+    Crowd,
     /// A broker is killed.
     CrashBroker,
     /// A broker stands still, as under SIGSTOP.
@@ -41,7 +43,7 @@ pub enum Act {
 
 impl Act {
     /// All but [`Act::Ask`], with the greatest weight each may have beside its 600.
-    pub const FAULTS: [(Self, u64); 12] = [
+    pub const FAULTS: [(Self, u64); 13] = [
         (Self::CrashBroker, 25),
         (Self::PauseBroker, 15),
         (Self::PowerLoss, 6),
@@ -54,6 +56,8 @@ impl Act {
         (Self::Operate, 60),
         (Self::Snapshot, 20),
         (Self::Compact, 20),
+        // So many ask in one of them that few are enough.
+        (Self::Crowd, 1),
     ];
 }
 

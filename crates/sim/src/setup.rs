@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use sublet_core::policy::{Policy, Silence};
+use sublet_core::id::ClusterId;
+use sublet_core::policy::{Allowance, Clusters, Policy, Rule, Silence};
+use sublet_core::resources::{Kind, Limits};
 use sublet_core::time::Span;
 
 use crate::dice::Dice;
@@ -112,8 +114,10 @@ impl Setup {
         let old = (0..clusters).map(|_| dice.chance(old_share)).collect();
         let gap_ms = [40, 150, 400, 1500][dice.index(4)];
         let (remembers, pressure) = (dice.chance(500), dice.between(1, 4));
-        let policy = Arc::new(policy(&mut dice));
+        let mut policy = policy(&mut dice);
         let streams = dice.chance(600);
+        restrict(&mut policy, clusters, &mut dice);
+        let policy = Arc::new(policy);
         Self {
             seed,
             brokers,
@@ -177,4 +181,25 @@ fn policy(dice: &mut Dice) -> Policy {
         };
     }
     policy
+}
+
+/// Some worlds do not let everybody borrow everything from everybody.
+fn restrict(policy: &mut Policy, clusters: u64, dice: &mut Dice) {
+    let named = |number: u64| format!("c{number}").parse::<ClusterId>().into_iter();
+    if dice.chance(300) {
+        let of = |cluster| Clusters::These(named(cluster).collect());
+        let requesters = of(dice.between(1, clusters));
+        let providers =
+            if dice.chance(300) { Clusters::Any } else { of(dice.between(1, clusters)) };
+        policy.lending.push(Rule { requesters, providers, allow: false });
+    }
+    if dice.chance(400) {
+        let priority_max = i32::from(dice.chance(500));
+        let cpu = dice.chance(500).then(|| (Kind::Cpu, dice.between(1000, 8000)));
+        let held = Limits(cpu.into_iter().collect());
+        let allowance = Allowance { held, priority_max, ..Allowance::default() };
+        policy
+            .requesters
+            .extend(named(dice.between(1, clusters)).map(|one| (one, allowance.clone())));
+    }
 }

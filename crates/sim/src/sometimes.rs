@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 /// Every branch that a long run must reach.
-pub const BRANCHES: [&str; 44] = [
+pub const BRANCHES: [&str; 47] = [
     "granted at once",
     "refused because nobody fits",
     "refused because only suspects fit",
     "waited",
     "waiting request granted",
     "wait was over",
+    "nothing left to do while somebody waited",
+    "passed one that did not fit",
     "repeat answered with the same reservation",
     "key reused for another request",
     "tombstone set",
@@ -37,6 +39,7 @@ pub const BRANCHES: [&str; 44] = [
     "own batch recognised after a lost answer",
     "overtaken and planned again",
     "others' records followed",
+    "planned while others' records were read",
     "batch planned while one was written",
     "log was silent for too long",
     "disk failed",

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
+use clap::builder::NonEmptyStringValueParser;
 use sublet_core::id::ClusterId;
 use sublet_wire::Code;
 use sublet_wire::client::{Client, Error};
@@ -16,7 +17,7 @@ use crate::output;
 #[derive(clap::Args)]
 struct Because {
     /// Why, for the log.
-    #[arg(long, value_name = "REASON")]
+    #[arg(long, value_name = "REASON", value_parser = NonEmptyStringValueParser::new())]
     why: String,
     #[command(flatten)]
     connection: Connection,

@@ -45,6 +45,15 @@ impl Api {
         self.once(Request { method: "DELETE", ..Request::get(path) })
     }
 
+    /// Hands over every event of a collection from now on, as it comes, until `see` has seen enough;
+    /// half a minute without any is an error.
+    pub fn watch(&self, path: &str, mut see: impl FnMut(&Value) -> bool) -> Result<(), Error> {
+        let path = format!("{path}?watch=1");
+        let what = || format!("watching {path}");
+        let mut line = |line: &[u8]| serde_json::from_slice(line).is_ok_and(|event| see(&event));
+        self.connect()?.follow(&path, &mut line).map_err(during(what))
+    }
+
     /// Creates many objects, some at a time.
     pub fn create_all(&self, path: &str, objects: &[Value]) -> Result<(), Error> {
         self.each(objects, |connection, object| {

@@ -89,8 +89,29 @@ impl Connection {
         Ok(Self { port, stream: BufReader::new(StreamOwned::new(tls, socket)) })
     }
 
+    /// Asks for something that goes on and on, and hands it over line by line until `see` has seen
+    /// enough. The connection is of no use afterwards.
+    pub(crate) fn follow(
+        mut self,
+        path: &str,
+        see: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> io::Result<()> {
+        self.write(Request::get(path))?;
+        let line = read_line(&mut self.stream)?;
+        if line.split(' ').nth(1) != Some("200") {
+            return Err(io::Error::other(line));
+        }
+        while !read_line(&mut self.stream)?.is_empty() {}
+        read_lines(&mut self.stream, see)
+    }
+
     /// Sends a request and reads its answer. After an error the connection is of no use.
     pub(crate) fn send(&mut self, request: Request<'_>) -> io::Result<Response> {
+        self.write(request)?;
+        read_response(&mut self.stream)
+    }
+
+    fn write(&mut self, request: Request<'_>) -> io::Result<()> {
         let Request { method, path, content_type, body } = request;
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAccept: application/json\r\n\
@@ -100,8 +121,27 @@ impl Connection {
         );
         let stream = self.stream.get_mut();
         stream.write_all(&[head.as_bytes(), body].concat())?;
-        stream.flush()?;
-        read_response(&mut self.stream)
+        stream.flush()
+    }
+}
+
+/// Hands over a chunked body line by line, as it comes, until `see` has seen enough.
+fn read_lines(stream: &mut impl BufRead, see: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()> {
+    let mut held = Vec::new();
+    loop {
+        let length = u64::from_str_radix(&read_line(stream)?, 16);
+        let length = length.map_err(|_| malformed("the length of a chunk"))?;
+        read_exactly(stream, length, &mut held)?;
+        read_line(stream)?;
+        while let Some(end) = held.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<_> = held.drain(..=end).collect();
+            if !see(&line) {
+                return Ok(());
+            }
+        }
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
     }
 }
 
@@ -183,6 +223,19 @@ mod tests {
         let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX: y\r\n\r\n\
                     3\r\nabc\r\na\r\n0123456789\r\n0\r\n\r\n";
         assert_eq!(read(text).unwrap(), (200, "abc0123456789".to_owned()));
+    }
+
+    #[test]
+    fn lines_are_handed_over_as_they_come_until_it_is_enough() {
+        let text = "3\r\na\nb\r\n3\r\nc\nd\r\n2\r\n\ne\r\n";
+        let mut seen = Vec::new();
+        read_lines(&mut text.as_bytes(), &mut |line| {
+            seen.push(String::from_utf8_lossy(line).trim_end().to_owned());
+            seen.len() < 3
+        })
+        .unwrap();
+        assert_eq!(seen, ["a", "bc", "d"]);
+        assert!(read_lines(&mut text.as_bytes(), &mut |_| true).is_err());
     }
 
     #[test]

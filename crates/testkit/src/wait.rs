@@ -1,7 +1,7 @@
 //! Waiting for conditions, and the one clock of this crate.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How often a condition is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(40);
@@ -49,6 +49,12 @@ impl Stopwatch {
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
+}
+
+/// The time of this machine, since 1970: for comparing with what a program wrote down.
+#[expect(clippy::disallowed_methods, reason = "the one clock of the testkit")]
+pub fn wall() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// Lets some time pass between two looks at a condition.

@@ -11,7 +11,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("sublet-wire", &["sublet-core"]),
     ("sublet-crds", &["sublet-core", "sublet-testkit"]),
     ("sublet-log", &["sublet-core"]),
-    ("sublet-process", &[]),
+    ("sublet-process", &["sublet-core"]),
     ("sublet-broker", &["sublet-core", "sublet-wire", "sublet-log", "sublet-process"]),
     // The agent's tests run against a real broker, in their own process. The program itself never
     // sees it: see `TESTS_ONLY`.

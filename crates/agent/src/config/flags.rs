@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sublet_core::time::Span;
+use sublet_process::go::{Framework, boolean};
 use sublet_process::{Format, Level};
 
 use crate::collect::Tolerated;
@@ -71,36 +72,43 @@ pub struct Flags {
     pub currency: Option<String>,
     /// Whether the cluster lends; one that does not may still borrow.
     #[arg(long, env = "SUBLET_LEND", default_value_t = true, action = clap::ArgAction::Set,
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+          num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_parser = boolean)]
     pub lend: bool,
     /// Of several agents of one cluster, one works at a time.
     #[arg(long, env = "SUBLET_LEADER_ELECT", default_value_t = false, num_args = 0..=1,
-          action = clap::ArgAction::Set, require_equals = true, default_missing_value = "true")]
+          action = clap::ArgAction::Set, require_equals = true, default_missing_value = "true",
+          value_parser = boolean)]
     pub leader_elect: bool,
     /// Where /healthz and /readyz are served, without TLS; 0 turns them off.
     #[arg(long, env = "SUBLET_HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081")]
     pub health_probe_bind_address: String,
-    /// Where /metrics is served, without TLS; 0 turns it off.
+    /// Where /metrics is served; 0 turns it off.
     #[arg(long, env = "SUBLET_METRICS_BIND_ADDRESS", default_value = "0")]
     pub metrics_bind_address: String,
-    /// Must be false where metrics are served: TLS is not available for them in this version.
+    /// Whether /metrics is served over mTLS, with the certificates of --metrics-cert-path.
     #[arg(long, env = "SUBLET_METRICS_SECURE", default_value_t = true, action = clap::ArgAction::Set,
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+          num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_parser = boolean)]
     pub metrics_secure: bool,
+    /// A folder with certificates for /metrics; without a ca.crt in it, that of --broker-cert-path counts.
+    #[arg(long, env = "SUBLET_METRICS_CERT_PATH", value_name = "FOLDER")]
+    pub metrics_cert_path: Option<PathBuf>,
+    /// The certificate in it.
+    #[arg(long, env = "SUBLET_METRICS_CERT_NAME", default_value = "tls.crt", value_name = "FILE")]
+    pub metrics_cert_name: String,
+    /// Its key.
+    #[arg(long, env = "SUBLET_METRICS_CERT_KEY", default_value = "tls.key", value_name = "FILE")]
+    pub metrics_cert_key: String,
     /// Writes the addresses that are served to this file, as JSON, once they are.
     #[arg(long, env = "SUBLET_ADDRESS_FILE", value_name = "FILE")]
     pub address_file: Option<PathBuf>,
     /// How log lines look.
-    #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum)]
+    #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum, ignore_case = true)]
     pub log_format: Option<Format>,
-    /// What is logged.
-    #[arg(
-        long,
-        alias = "zap-log-level",
-        env = "SUBLET_LOG_LEVEL",
-        value_enum,
-        default_value = "info"
-    )]
+    /// What is logged: debug, info, warn or error; any of zap's numbers is debug.
+    #[arg(long, alias = "zap-log-level", env = "SUBLET_LOG_LEVEL", value_name = "LEVEL",
+          default_value = "info", value_parser = Level::read)]
     pub log_level: Level,
     /// Prints the configuration that results, and ends.
     #[arg(long)]
@@ -119,28 +127,8 @@ pub(super) struct Legacy {
     pub(super) broker_namespace: Option<String>,
     #[arg(long, hide = true, env = "SUBLET_KUBECONFIGS_DIR")]
     pub(super) kubeconfigs_dir: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_PATH")]
-    pub(super) metrics_cert_path: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_NAME")]
-    pub(super) metrics_cert_name: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_KEY")]
-    pub(super) metrics_cert_key: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_PATH")]
-    pub(super) webhook_cert_path: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_NAME")]
-    pub(super) webhook_cert_name: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_KEY")]
-    pub(super) webhook_cert_key: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_ENABLE_HTTP2", num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    pub(super) enable_http2: Option<bool>,
-    #[arg(long, hide = true, env = "SUBLET_ZAP_DEVEL", num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    pub(super) zap_devel: Option<bool>,
-    #[arg(long, hide = true, env = "SUBLET_ZAP_STACKTRACE_LEVEL")]
-    pub(super) zap_stacktrace_level: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_ZAP_TIME_ENCODING")]
-    pub(super) zap_time_encoding: Option<String>,
+    #[command(flatten)]
+    pub(super) framework: Framework,
 }
 
 impl Legacy {
@@ -149,17 +137,9 @@ impl Legacy {
         [
             ("broker-namespace", self.broker_namespace.is_some()),
             ("kubeconfigs-dir", self.kubeconfigs_dir.as_deref().is_some_and(|dir| !dir.is_empty())),
-            ("metrics-cert-path", self.metrics_cert_path.is_some()),
-            ("metrics-cert-name", self.metrics_cert_name.is_some()),
-            ("metrics-cert-key", self.metrics_cert_key.is_some()),
-            ("webhook-cert-path", self.webhook_cert_path.is_some()),
-            ("webhook-cert-name", self.webhook_cert_name.is_some()),
-            ("webhook-cert-key", self.webhook_cert_key.is_some()),
-            ("enable-http2", self.enable_http2.is_some()),
-            ("zap-stacktrace-level", self.zap_stacktrace_level.is_some()),
-            ("zap-time-encoding", self.zap_time_encoding.is_some()),
         ]
         .into_iter()
         .filter_map(|(name, given)| given.then_some(name))
+        .chain(self.framework.without_effect())
     }
 }

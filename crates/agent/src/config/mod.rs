@@ -14,6 +14,7 @@ use clap::{Args, Command};
 use serde::Serialize;
 use sublet_core::id::{self, ClusterId};
 use sublet_core::time::Span;
+use sublet_process::tls::Places;
 use sublet_process::{Address, Format, Level, address};
 use sublet_wire::v1::Cost;
 
@@ -57,12 +58,12 @@ pub enum Error {
     /// Labels that are none.
     #[error("--labels: {0}")]
     Labels(#[from] LabelError),
-    /// Metrics over TLS.
+    /// Metrics over TLS without certificates for it.
     #[error(
-        "metrics over TLS are not available in this version: set --metrics-secure=false and let \
-         only your Prometheus reach {0}, or leave --metrics-bind-address out"
+        "--metrics-cert-path is needed to serve metrics over TLS on {0}: a folder with tls.crt, tls.key \
+         and ca.crt; or set --metrics-secure=false and let only your Prometheus reach it"
     )]
-    MetricsSecure(Address),
+    MetricsCertificates(Address),
     /// Too often.
     #[error("--advertisement-requeue-interval: at least {INTERVAL_MIN}")]
     Interval,
@@ -118,6 +119,8 @@ pub struct Config {
     pub health_probe_address: Option<Address>,
     /// Where metrics are served.
     pub metrics_address: Option<Address>,
+    /// The certificates of metrics; none means without TLS.
+    pub metrics_cert_path: Option<Places>,
     /// Where the addresses are written to.
     pub address_file: Option<PathBuf>,
     /// How log lines look.
@@ -141,8 +144,11 @@ impl Config {
             Address::parse(text).map_err(|source| Error::Address { flag, source })
         };
         let metrics_address = address("metrics-bind-address", &flags.metrics_bind_address)?;
-        if let Some(at) = metrics_address.filter(|_| flags.metrics_secure) {
-            return Err(Error::MetricsSecure(at));
+        let metrics_cert_path = metrics_places(flags);
+        if let Some(at) = metrics_address.filter(|_| flags.metrics_secure)
+            && metrics_cert_path.is_none()
+        {
+            return Err(Error::MetricsCertificates(at));
         }
         let interval = interval(flags.advertisement_requeue_interval)?;
         let poll = flags.instruction_poll_interval;
@@ -169,14 +175,27 @@ impl Config {
                 &flags.health_probe_bind_address,
             )?,
             metrics_address,
+            metrics_cert_path,
             address_file: flags.address_file.clone(),
-            log_format: log_format(flags),
+            log_format: flags.log_format.unwrap_or_else(|| flags.legacy.framework.format()),
             log_level: flags.log_level,
             without_effect: flags.legacy.without_effect().collect(),
             cost: cost(flags),
             labels: labels(&flags.labels)?,
         })
     }
+}
+
+/// The certificates of metrics; none means without TLS, or that none were named.
+fn metrics_places(flags: &Flags) -> Option<Places> {
+    let folder = flags.metrics_cert_path.as_ref().filter(|_| flags.metrics_secure)?;
+    let places = Places {
+        certificate: folder.join(&flags.metrics_cert_name),
+        key: folder.join(&flags.metrics_cert_key),
+        ..Places::in_folder(folder)
+    };
+    let broker = flags.broker_cert_path.as_deref().map(Places::in_folder);
+    Some(broker.map_or(places.clone(), |broker| places.or_authority_of(&broker)))
 }
 
 /// The flags alone, for whoever reads a command line before clap does.
@@ -220,12 +239,6 @@ fn cost(flags: &Flags) -> Option<Cost> {
         memory_cost: flags.memory_cost.clone()?,
         currency: flags.currency.clone()?,
     })
-}
-
-/// As the Go agent: lines for people in development mode, which is its default, else JSON.
-fn log_format(flags: &Flags) -> Format {
-    let default = if flags.legacy.zap_devel == Some(false) { Format::Json } else { Format::Text };
-    flags.log_format.unwrap_or(default)
 }
 
 #[cfg(test)]

@@ -58,10 +58,14 @@ fn every_flag_of_the_go_agent_is_taken() {
         "enable-http2",
         "leader-elect",
         "leader-elect=true",
+        "leader-elect=T",
+        "metrics-secure=0",
+        "health-probe-bind-address=localhost:0",
         "kubeconfig=/x",
         "zap-devel=false",
         "zap-encoder=console",
         "zap-log-level=info",
+        "zap-log-level=42",
         "zap-stacktrace-level=error",
         "zap-time-encoding=epoch",
     ];
@@ -105,6 +109,19 @@ fn what_is_typed_is_what_is_meant() {
 }
 
 #[test]
+fn metrics_are_served_over_tls_unless_that_is_turned_off() {
+    let with = |more: &[&str]| {
+        let typed = ["--metrics-bind-address=:8443", "--metrics-cert-path=/certs"];
+        resolve(&[&typed, more].concat()).unwrap().metrics_cert_path
+    };
+    assert_eq!(with(&[]), Some(Places::in_folder("/certs".as_ref())));
+    let named =
+        with(&["--metrics-secure", "--metrics-cert-name=a", "--metrics-cert-key=b"]).unwrap();
+    assert_eq!((named.certificate, named.key), ("/certs/a".into(), "/certs/b".into()));
+    assert_eq!(with(&["--metrics-secure=false"]), None);
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     for (typed, named) in [
         (&["--broker-transport=kubernetes"][..], "kubernetes"),
@@ -119,8 +136,11 @@ fn what_is_wrong_is_named() {
         (&["--labels=tier"], "--labels"),
         (&["--cpu-cost=1"], "--memory-cost"),
         (&["--metrics-bind-address=:8080"], "--metrics-secure=false"),
+        (&["--metrics-bind-address=:8080"], "--metrics-cert-path"),
         (&["--health-probe-bind-address=8081"], "--health-probe-bind-address"),
         (&["--no-such-flag"], "--no-such-flag"),
+        (&["--leader-elect=yes"], "--leader-elect"),
+        (&["--zap-log-level=0"], "--log-level"),
     ] {
         let said = resolve(typed).unwrap_err();
         assert!(said.contains(named), "{typed:?}: {said}");

@@ -42,6 +42,21 @@ pub enum Point {
     Removed,
 }
 
+impl Point {
+    /// Every one.
+    pub const ALL: [Self; 9] = [
+        Self::Finalized,
+        Self::Answered,
+        Self::Written,
+        Self::Recorded,
+        Self::Established,
+        Self::Told,
+        Self::Withdrawn,
+        Self::Released,
+        Self::Removed,
+    ];
+}
+
 /// Called after each [`Point`]; the work goes on when the future ends.
 pub type Hook = Arc<dyn Fn(Point) -> BoxFuture<'static, ()> + Send + Sync>;
 

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::future::pending;
 
 use futures_util::future::BoxFuture;
-use futures_util::stream::{BoxStream, FuturesUnordered};
+use futures_util::stream::{self, BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
@@ -22,15 +22,20 @@ use super::request;
 use super::shelf::Shelf;
 use super::wanted::Wanted;
 use crate::transport::{News, Order, Reach};
+use crate::watch::Grants;
 
 type Watched<K> = BoxStream<'static, Result<Event<K>, watcher::Error>>;
 
-/// Sees to all requests and instructions, until it is dropped; that can be anywhere.
-pub async fn run(context: Context) -> Infallible {
+/// Sees to all requests and instructions, until it is dropped; that can be anywhere. Where somebody
+/// else watches what is lent, he tells of it.
+pub async fn run(context: Context, lent: Option<Grants>) -> Infallible {
     let mut feed = context.broker.feed();
     let everywhere = Api::all(context.client.clone());
     let mut requests = watched::<ResourceRequest>(everywhere);
-    let mut lent = watched::<ProviderInstruction>(context.instructions().0);
+    let mut lent = match lent {
+        Some(mut told) => stream::poll_fn(move |task| told.poll_recv(task)).map(Ok).boxed(),
+        None => watched::<ProviderInstruction>(context.instructions().0),
+    };
     let mut borrowed = watched::<ReservationInstruction>(context.instructions().0);
     let mut running = FuturesUnordered::new();
     let mut desk = Desk::new(context.clone());

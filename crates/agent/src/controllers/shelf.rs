@@ -36,10 +36,12 @@ impl<N: Ord + Clone, K: ResourceExt> Shelf<N, K> {
         self.objects.iter()
     }
 
-    /// What we wrote ourselves. If the watch has come further and shows nothing, it is gone again.
+    /// What we wrote ourselves. If the watch has come further and shows nothing, it is gone again; if it
+    /// shows another one of the same name, that one has come after it.
     pub(crate) fn renew(&mut self, name: N, object: K) {
-        if self.objects.contains_key(&name) || version(&object) > self.watched {
-            put(&mut self.objects, name, object);
+        let known = self.objects.get(&name).map_or(self.watched, version);
+        if version(&object) > known {
+            self.objects.insert(name, object);
         }
     }
 
@@ -96,4 +98,36 @@ fn put<N: Ord, K: ResourceExt>(objects: &mut BTreeMap<N, K>, name: N, object: K)
         objects.insert(name, object);
     }
     is_news
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sublet_crds::{ResourceRequest, ResourceRequestSpec};
+
+    fn object(uid: &str, version: u64) -> ResourceRequest {
+        let mut object = ResourceRequest::new("a", ResourceRequestSpec::default());
+        object.metadata.uid = Some(uid.to_owned());
+        object.metadata.resource_version = Some(version.to_string());
+        object
+    }
+
+    fn uid(shelf: &Shelf<String, ResourceRequest>) -> Option<String> {
+        shelf.get(&"a".to_owned()).and_then(ResourceExt::uid)
+    }
+
+    #[test]
+    fn what_we_wrote_does_not_bring_back_what_is_gone_nor_hide_what_came_after_it() {
+        let mut shelf = Shelf::default();
+        let name = ResourceExt::name_any;
+        shelf.on(Ok(Event::Apply(object("old", 5))), name);
+        shelf.renew("a".to_owned(), object("old", 6));
+        assert!(shelf.on(Ok(Event::Apply(object("old", 6))), name).is_empty(), "known already");
+        shelf.on(Ok(Event::Delete(object("old", 8))), name);
+        shelf.renew("a".to_owned(), object("old", 7));
+        assert_eq!(uid(&shelf), None);
+        assert_eq!(shelf.on(Ok(Event::Apply(object("new", 9))), name), ["a"]);
+        shelf.renew("a".to_owned(), object("old", 7));
+        assert_eq!(uid(&shelf).as_deref(), Some("new"));
+    }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use kube::runtime::watcher::Event;
 use kube::{Api, Client};
 use sublet_crds::ProviderInstruction;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use crate::collect::seen::{Node, Pod};
@@ -28,6 +28,12 @@ const GATHER: Duration = Duration::from_millis(100);
 /// What was measured last; none before everything was listed once.
 pub type Told = watch::Receiver<Option<Arc<Measured>>>;
 
+/// How many changes of grants may wait for whoever carries them out.
+const AHEAD: usize = 64;
+
+/// What happens to grants, for whoever carries them out: they are watched once, here.
+pub type Grants = mpsc::Receiver<Event<ProviderInstruction>>;
+
 /// Measures the cluster.
 pub struct Collector {
     nodes: Source<Node>,
@@ -37,6 +43,7 @@ pub struct Collector {
     fold: Fold,
     metrics: Arc<Metrics>,
     tell: watch::Sender<Option<Arc<Measured>>>,
+    passed_on: Option<mpsc::Sender<Event<ProviderInstruction>>>,
 }
 
 impl Collector {
@@ -58,15 +65,23 @@ impl Collector {
             fold: Fold::default(),
             metrics,
             tell,
+            passed_on: None,
         };
         (collector, told)
+    }
+
+    /// What happens to grants from the beginning, for one other.
+    pub fn grants(&mut self) -> Grants {
+        let (give, given) = mpsc::channel(AHEAD);
+        self.passed_on = Some(give);
+        given
     }
 
     /// Measures until the agent stops.
     pub async fn run(mut self, mut stopping: watch::Receiver<bool>) {
         let mut tell_at = None;
         loop {
-            let at = tell_at.unwrap_or_else(Instant::now);
+            let (at, mut grant) = (tell_at.unwrap_or_else(Instant::now), None);
             tokio::select! {
                 _ = stopping.wait_for(|stopping| *stopping) => return,
                 () = sleep_until(at), if tell_at.is_some() => {
@@ -76,7 +91,14 @@ impl Collector {
                 }
                 event = self.nodes.next() => fold_node(&mut self.fold, event, &self.rules),
                 event = self.pods.next() => fold_pod(&mut self.fold, event),
-                event = self.grants.next() => fold_grant(&mut self.fold, event),
+                event = self.grants.next() => {
+                    grant = Some(event.clone());
+                    fold_grant(&mut self.fold, event);
+                }
+            }
+            if let (Some(other), Some(event)) = (&self.passed_on, grant) {
+                // Without the other one the agent ends anyhow.
+                drop(other.send(event).await);
             }
             if tell_at.is_none() && self.fold.is_complete() {
                 tell_at = Some(Instant::now() + GATHER);

@@ -26,10 +26,15 @@ impl Authority {
 
     /// A certificate and its key.
     pub(crate) fn issue(&self, name: &str, usage: ExtendedKeyUsagePurpose) -> (String, String) {
+        let mut whom = DistinguishedName::new();
+        whom.push(DnType::CommonName, name);
+        self.certify(whom, usage)
+    }
+
+    fn certify(&self, whom: DistinguishedName, usage: ExtendedKeyUsagePurpose) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, name);
+        params.distinguished_name = whom;
         params.extended_key_usages = vec![usage];
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
@@ -37,6 +42,19 @@ impl Authority {
     /// How a cluster reaches a broker.
     pub(crate) fn options(&self, name: &str, broker: SocketAddr) -> Options {
         let (certificate, key) = self.issue(name, ExtendedKeyUsagePurpose::ClientAuth);
+        self.reaching(broker, certificate, key)
+    }
+
+    /// How an operator reaches it.
+    pub(crate) fn operator(&self, name: &str, broker: SocketAddr) -> Options {
+        let mut whom = DistinguishedName::new();
+        whom.push(DnType::CommonName, name);
+        whom.push(DnType::OrganizationName, "sublet:operators");
+        let (certificate, key) = self.certify(whom, ExtendedKeyUsagePurpose::ClientAuth);
+        self.reaching(broker, certificate, key)
+    }
+
+    fn reaching(&self, broker: SocketAddr, certificate: String, key: String) -> Options {
         let bytes = |text: String| text.into_bytes();
         let credentials =
             Credentials::from_pem(bytes(certificate), bytes(key), bytes(self.pem.clone()));

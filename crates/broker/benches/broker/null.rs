@@ -21,7 +21,7 @@ use sublet_broker::clock::Machine;
 use sublet_broker::limits::Limits;
 use sublet_broker::metrics::Metrics;
 use sublet_broker::server::Server;
-use sublet_broker::tls::Tls;
+use sublet_broker::tls::{Places, Tls};
 use sublet_wire::paths;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -68,7 +68,11 @@ pub(crate) fn serve(folder: &Path) -> Result<()> {
     let limits = Limits::default();
     let (stop, stopping) = watch::channel(false);
     let server = Server {
-        tls: Arc::new(Tls::open(folder, limits.sessions, Machine::new().read().wall)?),
+        tls: Arc::new(Tls::open(
+            Places::in_folder(folder),
+            limits.sessions,
+            Machine::new().read().wall,
+        )?),
         admission: Arc::new(Admission::new(limits.clone())),
         limits,
         metrics: Arc::new(Metrics::new()),

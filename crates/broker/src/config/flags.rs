@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use sublet_core::time::Span;
+use sublet_process::go::{Framework, boolean};
 use sublet_process::{Format, Level};
 
 /// How the broker is spoken to.
@@ -52,14 +53,22 @@ pub struct Flags {
     /// Where /metrics is served; 0 turns it off.
     #[arg(long, env = "SUBLET_METRICS_BIND_ADDRESS", default_value = "0")]
     pub metrics_bind_address: String,
-    /// Whether /metrics is served over mTLS: with the certificates of --metrics-cert-path, or else
-    /// those of --http-cert-path, to whoever has a certificate of its authority.
+    /// Whether /metrics is served over mTLS: with the certificate in --metrics-cert-path, or else
+    /// that in --http-cert-path, to whoever has a certificate of the authority there.
     #[arg(long, env = "SUBLET_METRICS_SECURE", default_value_t = true, action = clap::ArgAction::Set,
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+          num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_parser = boolean)]
     pub metrics_secure: bool,
-    /// A folder with certificates for /metrics, as --http-cert-path.
+    /// A folder with a certificate for /metrics; without a ca.crt in it, scrapers are let in by
+    /// that of --http-cert-path.
     #[arg(long, env = "SUBLET_METRICS_CERT_PATH", value_name = "FOLDER")]
     pub metrics_cert_path: Option<PathBuf>,
+    /// The file with the certificate in --metrics-cert-path.
+    #[arg(long, env = "SUBLET_METRICS_CERT_NAME", value_name = "FILE", default_value = "tls.crt")]
+    pub metrics_cert_name: String,
+    /// The file with its key.
+    #[arg(long, env = "SUBLET_METRICS_CERT_KEY", value_name = "FILE", default_value = "tls.key")]
+    pub metrics_cert_key: String,
     /// Writes the addresses that are served to this file, as JSON, once they are.
     #[arg(long, env = "SUBLET_ADDRESS_FILE", value_name = "FILE")]
     pub address_file: Option<PathBuf>,
@@ -79,16 +88,11 @@ pub struct Flags {
     #[arg(long, env = "SUBLET_LOG_HISTORY", value_name = "SPAN", default_value = "168h")]
     pub log_history: Span,
     /// How log lines look [default: text, or json with --zap-devel=false]
-    #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum)]
+    #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum, ignore_case = true)]
     pub log_format: Option<Format>,
-    /// What is logged.
-    #[arg(
-        long,
-        alias = "zap-log-level",
-        env = "SUBLET_LOG_LEVEL",
-        value_enum,
-        default_value = "info"
-    )]
+    /// What is logged: debug, info, warn or error; any of zap's numbers is debug.
+    #[arg(long, alias = "zap-log-level", env = "SUBLET_LOG_LEVEL", value_name = "LEVEL",
+          default_value = "info", value_parser = Level::read)]
     pub log_level: Level,
     /// Prints the configuration that results as flags, one a line, and ends.
     #[arg(long)]
@@ -101,61 +105,36 @@ impl Flags {
     /// The flags that were given and have no effect.
     pub(super) fn without_effect(&self) -> impl Iterator<Item = &'static str> {
         let namespace = (self.http_namespace != "default").then_some("http-namespace");
-        let ignored = self.ignored.given().map(|(name, _)| name);
-        // It chooses the format of log lines.
-        namespace.into_iter().chain(ignored.filter(|name| *name != "zap-devel"))
+        namespace.into_iter().chain(self.ignored.without_effect())
     }
 }
 
 /// Flags of the Go broker that have no effect here: they are taken, and a log line says so.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Ignored {
-    /// The names of the two files in --metrics-cert-path; they are tls.crt and tls.key here.
-    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_NAME")]
-    pub(super) metrics_cert_name: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_METRICS_CERT_KEY")]
-    pub(super) metrics_cert_key: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_PATH")]
-    pub(super) webhook_cert_path: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_NAME")]
-    pub(super) webhook_cert_name: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_WEBHOOK_CERT_KEY")]
-    pub(super) webhook_cert_key: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_ENABLE_HTTP2", num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    pub(super) enable_http2: Option<bool>,
     #[arg(long, hide = true, env = "SUBLET_LEADER_ELECT", num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    pub(super) leader_elect: Option<bool>,
+          default_missing_value = "true", value_parser = boolean)]
+    leader_elect: Option<bool>,
     #[arg(long, hide = true, env = "SUBLET_KUBECONFIG")]
-    pub(super) kubeconfig: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_ZAP_DEVEL", num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    pub(super) zap_devel: Option<bool>,
-    #[arg(long, hide = true, env = "SUBLET_ZAP_STACKTRACE_LEVEL")]
-    pub(super) zap_stacktrace_level: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_ZAP_TIME_ENCODING")]
-    pub(super) zap_time_encoding: Option<String>,
+    kubeconfig: Option<String>,
+    #[command(flatten)]
+    pub(super) framework: Framework,
 }
 
 impl Ignored {
+    fn own(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let leader_elect = self.leader_elect.map(|given| given.to_string());
+        [("leader-elect", leader_elect), ("kubeconfig", self.kubeconfig.clone())]
+            .into_iter()
+            .filter_map(|(name, given)| Some((name, given?)))
+    }
+
     /// Those that were given, and with what.
     pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let yes_or_no = |given: Option<bool>| given.map(|given| given.to_string());
-        [
-            ("metrics-cert-name", self.metrics_cert_name.clone()),
-            ("metrics-cert-key", self.metrics_cert_key.clone()),
-            ("webhook-cert-path", self.webhook_cert_path.clone()),
-            ("webhook-cert-name", self.webhook_cert_name.clone()),
-            ("webhook-cert-key", self.webhook_cert_key.clone()),
-            ("enable-http2", yes_or_no(self.enable_http2)),
-            ("leader-elect", yes_or_no(self.leader_elect)),
-            ("kubeconfig", self.kubeconfig.clone()),
-            ("zap-devel", yes_or_no(self.zap_devel)),
-            ("zap-stacktrace-level", self.zap_stacktrace_level.clone()),
-            ("zap-time-encoding", self.zap_time_encoding.clone()),
-        ]
-        .into_iter()
-        .filter_map(|(name, given)| Some((name, given?)))
+        self.framework.given().chain(self.own())
+    }
+
+    fn without_effect(&self) -> impl Iterator<Item = &'static str> {
+        self.framework.without_effect().chain(self.own().map(|(name, _)| name))
     }
 }

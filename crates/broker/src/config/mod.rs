@@ -18,6 +18,7 @@ pub use print::print;
 pub use sublet_process::{Address, Format, Level};
 
 use crate::limits::Limits;
+use crate::tls::Places;
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -56,8 +57,8 @@ pub struct Config {
     pub health_probe_address: Option<Address>,
     /// Where metrics are served.
     pub metrics_address: Option<Address>,
-    /// The certificates of metrics; none means without TLS.
-    pub metrics_cert_path: Option<PathBuf>,
+    /// The certificate of metrics; none means without TLS.
+    pub metrics_cert_path: Option<Places>,
     /// Where the addresses are written to.
     pub address_file: Option<PathBuf>,
     /// How log lines look.
@@ -89,7 +90,6 @@ impl Config {
         let address = |flag, text: &str| {
             Address::parse(text).map_err(|source| Error::Address { flag, source })
         };
-        let metrics_cert = flags.metrics_cert_path.as_ref().unwrap_or(&flags.http_cert_path);
         Ok(Self {
             data_dir: flags.data_dir.clone(),
             policy: flags.policy.clone(),
@@ -100,9 +100,9 @@ impl Config {
                 &flags.health_probe_bind_address,
             )?,
             metrics_address: address("metrics-bind-address", &flags.metrics_bind_address)?,
-            metrics_cert_path: flags.metrics_secure.then(|| metrics_cert.clone()),
+            metrics_cert_path: flags.metrics_secure.then(|| metrics_places(flags)),
             address_file: flags.address_file.clone(),
-            log_format: log_format(flags),
+            log_format: flags.log_format.unwrap_or_else(|| flags.ignored.framework.format()),
             log_level: flags.log_level,
             connections_max: some("connections-max", flags.connections_max)?,
             cluster_connections_max: some(
@@ -127,10 +127,14 @@ impl Config {
     }
 }
 
-/// As the Go broker: lines for people in development mode, which is its default, else JSON.
-fn log_format(flags: &Flags) -> Format {
-    let default = if flags.ignored.zap_devel == Some(false) { Format::Json } else { Format::Text };
-    flags.log_format.unwrap_or(default)
+/// As the Go broker, which looks for the names only in a folder that was given.
+fn metrics_places(flags: &Flags) -> Places {
+    let api = Places::in_folder(&flags.http_cert_path);
+    flags.metrics_cert_path.as_ref().map_or(api, |folder| Places {
+        certificate: folder.join(&flags.metrics_cert_name),
+        key: folder.join(&flags.metrics_cert_key),
+        ..Places::in_folder(folder)
+    })
 }
 
 fn some<N: PartialEq + Default>(flag: &'static str, given: N) -> Result<N, Error> {
@@ -197,6 +201,17 @@ mod tests {
     }
 
     #[test]
+    fn the_certificate_of_metrics_may_have_other_names() {
+        let given = ["--metrics-cert-path=/m", "--metrics-cert-name=a.pem", "--metrics-cert-key=k"];
+        let places = resolve(&given).unwrap().metrics_cert_path.unwrap();
+        let [certificate, key, authority] = ["/m/a.pem", "/m/k", "/m/ca.crt"].map(PathBuf::from);
+        assert_eq!(places, Places { certificate, key, authority });
+        // Without a folder of their own, the names say nothing.
+        let places = resolve(&given[1..]).unwrap().metrics_cert_path;
+        assert_eq!(places, Some(Places::in_folder("/etc/broker/certs".as_ref())));
+    }
+
+    #[test]
     fn of_a_flag_that_is_given_twice_the_last_one_counts_as_in_go() {
         let config = resolve(&["-http-port=1", "--http-port=2"]).unwrap();
         assert_eq!(config.http_address.port, 2);
@@ -212,6 +227,8 @@ mod tests {
             "health-probe-bind-address=:1",
             "metrics-bind-address=0",
             "metrics-secure",
+            "metrics-secure=F",
+            "health-probe-bind-address=localhost:8081",
             "metrics-cert-path=/x",
             "metrics-cert-name=a",
             "metrics-cert-key=b",
@@ -224,6 +241,9 @@ mod tests {
             "zap-devel=false",
             "zap-encoder=console",
             "zap-log-level=info",
+            "zap-log-level=panic",
+            "zap-log-level=15",
+            "zap-encoder=JSON",
             "zap-stacktrace-level=error",
             "zap-time-encoding=epoch",
         ];
@@ -244,6 +264,9 @@ mod tests {
             ("--connections-max=0", "--connections-max"),
             ("--snapshot-records=0", "--snapshot-records"),
             ("--no-such-flag", "--no-such-flag"),
+            ("--metrics-secure=yes", "--metrics-secure"),
+            ("--zap-log-level=0", "--log-level"),
+            ("--zap-log-level=loud", "loud"),
         ] {
             let said = resolve(&[typed]).unwrap_err();
             assert!(said.contains(named), "{typed}: {said}");

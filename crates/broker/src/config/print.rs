@@ -36,6 +36,8 @@ fn known(flags: &Flags, config: &Config) -> Vec<Line> {
         ("metrics-bind-address", Some(flags.metrics_bind_address.clone())),
         ("metrics-secure", Some(flags.metrics_secure.to_string())),
         ("metrics-cert-path", flags.metrics_cert_path.as_deref().map(path)),
+        ("metrics-cert-name", Some(flags.metrics_cert_name.clone())),
+        ("metrics-cert-key", Some(flags.metrics_cert_key.clone())),
         ("address-file", flags.address_file.as_deref().map(path)),
         ("connections-max", Some(flags.connections_max.to_string())),
         ("cluster-connections-max", Some(flags.cluster_connections_max.to_string())),

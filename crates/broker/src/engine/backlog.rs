@@ -1,9 +1,10 @@
 //! Work that was taken in and is not planned yet, in the order in which it is to be planned.
 //!
-//! Requests wait behind everything that gives capacity back or keeps it alive; among themselves
-//! they go by priority, then by arrival. A change of amounts may ask for more, so it goes with the
-//! requests that name no priority: nobody passes those who wait by asking for little first. Each priority has a lane of its own, so that taking work in
-//! costs the same however much there is.
+//! Requests wait behind everything that gives capacity back or keeps it alive, and behind looks; but
+//! not without end: after so many of these in a row, one request has its turn. Among themselves they
+//! go by priority, then by arrival. A change of amounts may ask for more, so it goes with the
+//! requests that name no priority: nobody passes those who wait by asking for little first. Each
+//! priority has a lane of its own, so that taking work in costs the same however much there is.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,20 +12,27 @@ use std::collections::{BTreeMap, VecDeque};
 use sublet_core::plan::Command;
 use sublet_core::policy::Policy;
 
+use super::flight::Item;
 use super::work::{Submitted, Work};
 
 /// The priority of a request for capacity; everything else goes before it.
 type Lane = Option<Reverse<i32>>;
 
+/// How many pass a request that waits for its turn. So many that what was given back together is
+/// nearly always there before anybody is refused, and so few that a request notices little of it.
+const PASSING_MAX: u32 = 64;
+
 /// What is to be planned.
 pub(super) struct Backlog<T> {
     /// None of them is empty.
-    lanes: BTreeMap<Lane, VecDeque<Submitted<T>>>,
+    lanes: BTreeMap<Lane, VecDeque<Item<T>>>,
+    /// How many have passed those that wait since one of them had its turn.
+    passed: u32,
 }
 
 impl<T> Backlog<T> {
     pub(super) fn new() -> Self {
-        Self { lanes: BTreeMap::new() }
+        Self { lanes: BTreeMap::new(), passed: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -33,39 +41,54 @@ impl<T> Backlog<T> {
 
     /// New work.
     pub(super) fn push(&mut self, policy: &Policy, submitted: Submitted<T>) {
-        self.lanes.entry(lane(policy, &submitted.work)).or_default().push_back(submitted);
+        let item = Item { submitted, was_news: false };
+        self.push_back(policy, item);
+    }
+
+    fn push_back(&mut self, policy: &Policy, item: Item<T>) {
+        self.lanes.entry(lane(policy, &item.submitted.work)).or_default().push_back(item);
     }
 
     /// Work that was planned and must be again, before what came after it.
-    pub(super) fn push_front(&mut self, policy: &Policy, submitted: Submitted<T>) {
-        self.lanes.entry(lane(policy, &submitted.work)).or_default().push_front(submitted);
+    pub(super) fn push_front(&mut self, policy: &Policy, item: Item<T>) {
+        self.lanes.entry(lane(policy, &item.submitted.work)).or_default().push_front(item);
+    }
+
+    /// The first lane, or the first of the requests where enough has passed them.
+    fn next(&self) -> Option<Lane> {
+        let mut lanes = self.lanes.keys().copied();
+        let first = lanes.next()?;
+        let waits_long = first.is_none() && self.passed >= PASSING_MAX;
+        lanes.next().filter(|_| waits_long).or(Some(first))
     }
 
     /// The priority of what comes next, if that is a request.
     pub(super) fn next_priority(&self) -> Option<i32> {
-        let (lane, _) = self.lanes.first_key_value()?;
-        lane.map(|Reverse(priority)| priority)
+        self.next()?.map(|Reverse(priority)| priority)
     }
 
     /// What comes next.
-    pub(super) fn pop(&mut self) -> Option<Submitted<T>> {
-        let mut first = self.lanes.first_entry()?;
-        let next = first.get_mut().pop_front();
-        if first.get().is_empty() {
-            first.remove();
+    pub(super) fn pop(&mut self) -> Option<Item<T>> {
+        let lane = self.next()?;
+        let passes = lane.is_none() && self.lanes.len() > 1;
+        self.passed = if passes { self.passed.saturating_add(1) } else { 0 };
+        let items = self.lanes.get_mut(&lane)?;
+        let next = items.pop_front();
+        if items.is_empty() {
+            self.lanes.remove(&lane);
         }
         next
     }
 
-    /// Everything, in order.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Submitted<T>> + use<T> {
+    /// Everything, lane by lane.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Item<T>> + use<T> {
         std::mem::take(&mut self.lanes).into_values().flatten()
     }
 
     /// Under another policy, priorities may be others.
     pub(super) fn arrange(&mut self, policy: &Policy) {
-        for submitted in self.drain() {
-            self.push(policy, submitted);
+        for item in self.drain() {
+            self.push_back(policy, item);
         }
     }
 }
@@ -105,7 +128,7 @@ mod tests {
         for (ticket, priority) in [(2, 9), (3, 0)] {
             backlog.push(&open, request(ticket, priority));
         }
-        let order: Vec<_> = backlog.drain().map(|submitted| submitted.ticket).collect();
+        let order: Vec<_> = backlog.drain().map(|item| item.submitted.ticket).collect();
         assert_eq!(order, [2, 1, 3]);
     }
 
@@ -119,15 +142,54 @@ mod tests {
             &open,
             Submitted { work: Work::Command(Command::Sweep { expire: true }), ticket: 5 },
         );
-        backlog.push_front(&open, request(6, 0));
+        backlog.push_front(&open, Item { submitted: request(6, 0), was_news: false });
         assert_eq!(backlog.next_priority(), None);
-        assert_eq!(backlog.pop().map(|submitted| submitted.ticket), Some(5));
+        assert_eq!(backlog.pop().map(|item| item.submitted.ticket), Some(5));
         assert_eq!(backlog.next_priority(), Some(9));
         let allowance = Allowance { priority_max: 7, ..Allowance::default() };
         backlog.arrange(&Policy { allowance, ..Policy::default() });
         assert_eq!(backlog.next_priority(), Some(7));
-        let order: Vec<_> = backlog.drain().map(|submitted| submitted.ticket).collect();
+        let order: Vec<_> = backlog.drain().map(|item| item.submitted.ticket).collect();
         assert_eq!(order, [4, 2, 6, 1, 3]);
         assert!(backlog.is_empty());
+    }
+
+    fn look(ticket: u32) -> Submitted<u32> {
+        Submitted { work: Work::Look(Box::new(|_, _| Box::new(|| ()))), ticket }
+    }
+
+    #[test]
+    fn looks_and_releases_pass_a_request_so_many_times_and_no_more() {
+        let (mut backlog, open) = (Backlog::new(), Policy::default());
+        for (ticket, priority) in [(1, 0), (2, 5)] {
+            backlog.push(&open, request(ticket, priority));
+        }
+        backlog.push(&open, look(0));
+        let mut turns = Vec::new();
+        for turn in 0..4 * PASSING_MAX {
+            // There is always another one.
+            backlog.push(&open, look(0));
+            let priority = backlog.next_priority();
+            let ticket = backlog.pop().map(|item| item.submitted.ticket);
+            if ticket == Some(0) {
+                assert_eq!(priority, None);
+            } else {
+                turns.push((turn, ticket, priority));
+            }
+        }
+        let (first, second) = (PASSING_MAX, 2 * PASSING_MAX + 1);
+        assert_eq!(turns, [(first, Some(2), Some(5)), (second, Some(1), Some(0))]);
+    }
+
+    #[test]
+    fn what_passed_nobody_does_not_count() {
+        let (mut backlog, open) = (Backlog::new(), Policy::default());
+        for _ in 0..2 * PASSING_MAX {
+            backlog.push(&open, look(0));
+            assert!(backlog.pop().is_some());
+        }
+        backlog.push(&open, request(1, 0));
+        backlog.push(&open, look(2));
+        assert_eq!(backlog.pop().map(|item| item.submitted.ticket), Some(2));
     }
 }

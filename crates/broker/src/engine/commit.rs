@@ -161,5 +161,10 @@ mod tests {
         let now = other.commit(&log, batch(2, []));
         assert!(matches!(now, Commit::Done { then } if then.is_empty()));
         assert_eq!(log.head().unwrap().revision, Revision(1));
+        // What was planned before it read on is not even offered.
+        let note = Note { by: Actor::Broker, why: String::new() };
+        let late = other.commit(&log, batch(1, [Event::ClockConfirmed { note }]));
+        assert!(matches!(late, Commit::Overtaken(records) if records.is_empty()));
+        assert_eq!(log.head().unwrap().revision, Revision(1));
     }
 }

@@ -9,6 +9,7 @@ use sublet_core::ledger::Stamp;
 use sublet_core::reservation::Reservation;
 use sublet_log::Body;
 
+use super::decided::Decided;
 use super::work::{Answer, Deliver, Submitted};
 
 /// Events that become durable together.
@@ -29,11 +30,20 @@ pub struct Changes {
     pub reservations: Vec<Arc<Reservation>>,
     /// Who is believed may have changed.
     pub standing: bool,
+    /// What was decided although no call asked for it.
+    pub decided: Vec<Decided>,
+}
+
+/// Work that was taken in.
+pub(super) struct Item<T> {
+    pub(super) submitted: Submitted<T>,
+    /// It is an advertisement that was planned before, and was news then: so it is again.
+    pub(super) was_news: bool,
 }
 
 /// Work that was planned and waits for its batch to be durable.
 pub(super) struct Planned<T> {
-    pub(super) submitted: Submitted<T>,
+    pub(super) item: Item<T>,
     pub(super) outcome: Outcome,
 }
 
@@ -54,6 +64,8 @@ pub(super) struct Flight<T> {
     pub(super) changed: Vec<Arc<Reservation>>,
     /// Whether it changes who is believed.
     pub(super) standing: bool,
+    /// Those of its events that no call asked for.
+    pub(super) uncalled: Vec<Event>,
 }
 
 impl<T> Flight<T> {
@@ -66,6 +78,7 @@ impl<T> Flight<T> {
             touched: vec![],
             changed: vec![],
             standing: false,
+            uncalled: vec![],
         }
     }
 }
@@ -79,7 +92,7 @@ pub(super) fn tell<T>(all: Vec<Planned<T>>) -> Vec<(T, Answer)> {
     let mut answers = Vec::with_capacity(all.len());
     for planned in all {
         match planned.outcome {
-            Outcome::Answer(answer) => answers.push((planned.submitted.ticket, *answer)),
+            Outcome::Answer(answer) => answers.push((planned.item.submitted.ticket, *answer)),
             Outcome::Seen(deliver) => deliver(),
         }
     }

@@ -29,12 +29,15 @@ const NICE: i32 = 10;
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_mins(5);
 
+/// How many records are read at once.
+const READ_LIMIT: usize = 256;
+
 /// How long the log becomes.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeping {
     /// A snapshot is taken after so many records.
     pub records: u64,
-    /// Or after so many bytes that this broker wrote.
+    /// Or after so many bytes that were there at its start or that this broker wrote.
     pub bytes: u64,
     /// History that a snapshot covers is kept for so long.
     pub history: Span,
@@ -78,6 +81,8 @@ struct Keeper<'a> {
     keeping: Keeping,
     /// Where it stands, and how many bytes had been written by then.
     last: (Revision, u64),
+    /// How many bytes an earlier process had written after it.
+    before: u64,
     failures: u32,
     /// Nothing is tried before.
     pause_until: Duration,
@@ -87,7 +92,8 @@ impl<'a> Keeper<'a> {
     fn new(log: &'a dyn Log, keeping: Keeping) -> Self {
         let newest = log.snapshot().ok().flatten();
         let last = newest.map_or(Revision::default(), |snapshot| snapshot.revision());
-        Self { log, keeping, last: (last, 0), failures: 0, pause_until: Duration::ZERO }
+        let (before, pause_until) = (bytes_after(log, last), Duration::ZERO);
+        Self { log, keeping, last: (last, 0), before, failures: 0, pause_until }
     }
 
     /// Takes a snapshot if it is time for one.
@@ -101,7 +107,7 @@ impl<'a> Keeper<'a> {
                 if std::mem::take(&mut self.failures) > 0 {
                     tracing::info!(revision = %newest, "the log was folded into a snapshot again");
                 }
-                self.last = (newest, written);
+                (self.last, self.before) = ((newest, written), 0);
             }
             Err(error) => {
                 let pause = pause_after(self.failures);
@@ -121,7 +127,7 @@ impl<'a> Keeper<'a> {
         let (log, keeping, (last, bytes)) = (self.log, self.keeping, self.last);
         let head = log.head()?;
         if head.revision.0.saturating_sub(last.0) < keeping.records
-            && written.saturating_sub(bytes) < keeping.bytes
+            && self.before.saturating_add(written.saturating_sub(bytes)) < keeping.bytes
         {
             return Ok(None);
         }
@@ -130,6 +136,20 @@ impl<'a> Keeper<'a> {
         log.compact(Time::from_millis(before))?;
         Ok(Some(newest))
     }
+}
+
+/// How many bytes the records after a snapshot have: a broker that is restarted again and again must
+/// not begin to count anew each time. A log that cannot be read now is noticed by whoever writes next.
+fn bytes_after(log: &dyn Log, last: Revision) -> u64 {
+    let (mut bytes, mut from) = (0_u64, last.next());
+    while let Ok(records) = log.read(from, READ_LIMIT)
+        && let Some(newest) = records.last()
+    {
+        from = newest.revision().next();
+        let sizes = records.iter().map(|record| record.text().len());
+        bytes = sizes.fold(bytes, |sum, size| sum.saturating_add(size as u64));
+    }
+    bytes
 }
 
 /// Twice as long after each failure that follows another.
@@ -233,11 +253,28 @@ mod tests {
     #[test]
     fn few_large_records_are_folded_too() {
         let log = with_a_record(0);
+        let there = bytes_after(&log, Revision(0));
+        assert!((1..1000).contains(&there));
         let mut keeper = Keeper::new(&log, Keeping { bytes: 1000, ..Keeping::default() });
-        keeper.look(Duration::ZERO, 999);
+        keeper.look(Duration::ZERO, 999 - there);
         assert_eq!(log.snapshot().unwrap(), None);
-        keeper.look(Duration::ZERO, 1000);
-        keeper.look(Duration::ZERO, 1999);
+        keeper.look(Duration::ZERO, 1000 - there);
+        keeper.look(Duration::ZERO, 1999 - there);
         assert_eq!(log.tries.load(Ordering::SeqCst), 1);
+        keeper.look(Duration::ZERO, 2000 - there);
+        assert_eq!(log.tries.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn what_an_earlier_process_wrote_counts() {
+        let log = with_a_record(0);
+        let bytes = bytes_after(&log, Revision(0));
+        // One that never writes enough itself.
+        Keeper::new(&log, Keeping { bytes: bytes + 1, ..Keeping::default() })
+            .look(Duration::ZERO, 0);
+        assert_eq!(log.snapshot().unwrap(), None);
+        Keeper::new(&log, Keeping { bytes, ..Keeping::default() }).look(Duration::ZERO, 0);
+        assert_eq!(log.snapshot().unwrap().unwrap().revision(), Revision(1));
+        assert_eq!(bytes_after(&log, Revision(1)), 0);
     }
 }

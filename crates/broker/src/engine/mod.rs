@@ -12,6 +12,7 @@
 //! without any.
 
 mod work;
+mod decided;
 mod flight;
 mod backlog;
 mod retry;
@@ -26,10 +27,13 @@ mod planner;
 mod run;
 
 pub use commit::{Commit, Committer, Dead};
+pub use decided::{Account, Decided, Told};
 pub use flight::{Batch, Changes};
 pub use handle::{Handle, Revoked, Ticket};
 pub use keep::Keeping;
+pub use planner::SWEEP_EVERY;
 pub use run::{Error, Options, Running, start};
 pub use step::{Contradiction, Engine};
 pub use watch::{News, Watcher, Watchers};
 pub use work::{Answer, Deliver, Failure, Look, Settled, Submitted, Work};
+pub use write::{RETRIES_MAX, RETRY_PAUSE};

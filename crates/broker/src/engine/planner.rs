@@ -22,7 +22,7 @@ use super::handle::{Message, Teller};
 use super::run::Error;
 use super::watch::Watchers;
 use super::write::{Desk, Done, soon};
-use super::{Answer, Batch, Commit, Engine, Failure, Revoked, Submitted, Work};
+use super::{Account, Answer, Batch, Commit, Engine, Failure, Revoked, Submitted, Work};
 use crate::clock::{Clock, Machine, Reading};
 
 /// How often the market is noted: at least so long after the last time, longer where more has to
@@ -31,7 +31,7 @@ const NOTE_AFTER: Duration = Duration::from_secs(1);
 const NOTE_EACH: Duration = Duration::from_millis(10);
 const NOTE_WITHIN: Duration = Duration::from_secs(30);
 /// How often time is looked at when nothing else happens: expiry is due within a second.
-const SWEEP_EVERY: Duration = Duration::from_millis(200);
+pub const SWEEP_EVERY: Duration = Duration::from_millis(200);
 /// The most messages between two looks at the clock and the disk.
 const DRAIN_MAX: usize = 4096;
 
@@ -40,6 +40,7 @@ pub(super) struct Outlets {
     pub(super) desk: Desk,
     pub(super) keeper: SyncSender<Vec<Entry>>,
     pub(super) show_revoked: watch::Sender<Revoked>,
+    pub(super) account: Account,
     /// How many bytes were handed to the disk.
     pub(super) written: Arc<AtomicU64>,
 }
@@ -72,6 +73,7 @@ impl Planner {
         let machine = Machine::new();
         // Where nothing can expire, a clock that is far ahead can do no harm.
         let anything_due = loaded.ledger.next_deadline().is_some();
+        let is_known = loaded.ledger.reservations(None).next().is_some();
         let logged = if anything_due { loaded.head.time } else { Time::default() };
         let mut clock = Clock::start(logged, machine.read());
         clock.saw(loaded.head.time, machine.read());
@@ -99,7 +101,10 @@ impl Planner {
             due: vec![],
             stopping: false,
         };
-        planner.grace_over = planner.grace_from_now();
+        // A new broker has made nobody a promise who would have to come back first.
+        if is_known {
+            planner.grace_over = planner.grace_from_now();
+        }
         planner.show_revoked();
         planner
     }
@@ -265,6 +270,7 @@ impl Planner {
         }
         let Stamp { revision, time } = changes.at;
         self.watchers.tell(revision, time, &changes.reservations);
+        self.outlets.account.tell(changes.decided);
         self.engine.watch(!self.watchers.is_empty());
     }
 

@@ -23,7 +23,7 @@ use super::note;
 use super::planner::{Outlets, Planner};
 use super::step::Contradiction;
 use super::write::{Desk, RETRIES_MAX, write};
-use super::{Committer, Handle, Revoked};
+use super::{Account, Committer, Handle, Revoked};
 
 /// Room in the queue for what is not work: policies, what became of batches, the end.
 const CONTROL_MAX: usize = 16;
@@ -39,12 +39,20 @@ pub struct Options {
     pub follow_every: Option<Duration>,
     /// How long the log becomes.
     pub keeping: Keeping,
+    /// Who keeps account of what was decided without a call.
+    pub account: Account,
 }
 
 impl Options {
     /// For a broker that has its log to itself.
     pub fn alone(writer: Writer) -> Self {
-        Self { queue_max: 16_384, writer, follow_every: None, keeping: Keeping::default() }
+        Self {
+            queue_max: 16_384,
+            writer,
+            follow_every: None,
+            keeping: Keeping::default(),
+            account: Account::default(),
+        }
     }
 }
 
@@ -131,7 +139,8 @@ pub fn start(
     let (keeper, notes) = sync_channel(1);
     let (show_revoked, revoked) = watch::channel(Revoked::default());
     let written = Arc::new(AtomicU64::new(0));
-    let outlets = Outlets { desk, keeper, show_revoked, written: Arc::clone(&written) };
+    let account = options.account.clone();
+    let outlets = Outlets { desk, keeper, show_revoked, account, written: Arc::clone(&written) };
     let mut planner = Planner::new(loaded, policy, outlets);
     planner.remember(note::load(log.as_ref()));
     let (back, shared) = (inbox.clone(), Arc::clone(&log));

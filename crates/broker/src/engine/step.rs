@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sublet_core::advertisement::Advertisement;
 use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::event::Event;
@@ -16,7 +17,8 @@ use sublet_core::time::Time;
 use sublet_log::Record;
 
 use super::backlog::Backlog;
-use super::flight::{Batch, Changes, Flight, Outcome, Planned, changes_standing, tell};
+use super::decided::{Decided, to_account_for};
+use super::flight::{Batch, Changes, Flight, Item, Outcome, Planned, changes_standing, tell};
 use super::retry::Retry;
 use super::work::{Answer, Failure, Settled, Submitted, Work};
 
@@ -107,6 +109,11 @@ impl<T> Engine<T> {
         self.backlog.is_empty() && self.open.is_none() && self.writing.is_none()
     }
 
+    /// Is everything that was taken in planned? Some of those who wait may have to be tried yet.
+    pub fn is_planned(&self) -> bool {
+        self.backlog.is_empty()
+    }
+
     /// Is there something to plan that has room in the open batch: work that was taken in, or a
     /// waiting request that may fit by now?
     pub fn is_behind(&self) -> bool {
@@ -125,12 +132,13 @@ impl<T> Engine<T> {
         let mut plans = self.retry.plans();
         for _ in 0..PIECE {
             let floor = self.backlog.next_priority();
-            if self.open_is_full() || floor.is_some() && !self.fill(floor, &mut plans, now)? {
+            let first = floor.is_some() && !planted(Bug::NewOnesPass);
+            if self.open_is_full() || first && !self.fill(floor, &mut plans, now)? {
                 return Ok(());
             }
-            let Some(submitted) = self.backlog.pop() else { break };
-            let outcome = self.plan(&submitted.work, now)?;
-            self.open(now).planned.push(Planned { submitted, outcome });
+            let Some(mut item) = self.backlog.pop() else { break };
+            let outcome = self.plan(&mut item, now)?;
+            self.open(now).planned.push(Planned { item, outcome });
         }
         self.serve_waiting(plans, now)
     }
@@ -141,7 +149,7 @@ impl<T> Engine<T> {
         while !self.open_is_full() {
             let plan = plan::plan(&self.books, &command, &self.policy, self.stamp(now));
             let Ok(plan) = plan else { break };
-            self.accept(plan.events, now)?;
+            self.accept_uncalled(plan.events, now)?;
             if plan.reply != (Reply::Swept { more: true }) {
                 break;
             }
@@ -183,31 +191,50 @@ impl<T> Engine<T> {
                 self.retry.finish(floor);
                 break;
             };
+            if planted(Bug::FirstPieceOnly) && events.is_empty() {
+                self.retry.finish(None);
+                break;
+            }
             self.retry.go_on_after(place);
-            self.accept(events, now)?;
+            self.accept_uncalled(events, now)?;
         }
         Ok(true)
     }
 
-    fn plan(&mut self, work: &Work, now: Time) -> Result<Outcome, Contradiction> {
-        let command = match work {
+    fn plan(&mut self, item: &mut Item<T>, now: Time) -> Result<Outcome, Contradiction> {
+        let command = match &item.submitted.work {
             Work::Look(look) => return Ok(Outcome::Seen(look(&self.books, now))),
             Work::Command(command) => command,
         };
         if let Command::Advertise(advertisement) = command {
-            let silence = self.policy.silence;
-            if self.books.hear(advertisement.as_ref().clone(), now, &silence) {
-                self.retry.begin_again();
-            }
+            item.was_news = self.hear(advertisement, item.was_news, now);
         }
         let answer = match plan::plan(&self.books, command, &self.policy, self.stamp(now)) {
             Err(refusal) => Err(Failure::Refused(refusal)),
             Ok(plan) => {
-                self.accept(plan.events, now)?;
+                if matches!(command, Command::Advertise(_)) {
+                    self.accept_uncalled(plan.events, now)?;
+                } else {
+                    self.accept(plan.events, now)?;
+                }
                 Ok(self.settle(plan.reply))
             }
         };
         Ok(Outcome::Answer(Box::new(answer)))
+    }
+
+    /// Hears an advertisement; says whether it is news. What others wrote makes it be planned again,
+    /// not heard again: it arrived once, and was no copy then.
+    fn hear(&mut self, advertisement: &Advertisement, was_news: bool, now: Time) -> bool {
+        if was_news {
+            self.books.hear_as_news(advertisement);
+            return true;
+        }
+        let news = self.books.market().is_news(advertisement);
+        if self.books.hear(advertisement.clone(), now, &self.policy.silence) {
+            self.retry.begin_again();
+        }
+        news
     }
 
     fn settle(&self, reply: Reply) -> Settled {
@@ -219,6 +246,16 @@ impl<T> Engine<T> {
         Settled { revision: ledger.stamp().revision, reply, reservation }
     }
 
+    /// The same for what no call asked for by name; it is accounted for once it is durable.
+    fn accept_uncalled(&mut self, events: Vec<Event>, now: Time) -> Result<(), Contradiction> {
+        let uncalled: Vec<_> = to_account_for(&events).cloned().collect();
+        self.accept(events, now)?;
+        if !uncalled.is_empty() {
+            self.open(now).uncalled.extend(uncalled);
+        }
+        Ok(())
+    }
+
     /// Applies planned events and puts them into the open batch.
     fn accept(&mut self, events: Vec<Event>, now: Time) -> Result<(), Contradiction> {
         for event in events {
@@ -227,7 +264,7 @@ impl<T> Engine<T> {
             if let Some(violation) = invariants::judge(self.books.ledger(), stamp, &event) {
                 return Err(Contradiction::Unjustified(violation));
             }
-            if frees(&event) {
+            if frees(&event) && !planted(Bug::NoRetry) {
                 self.retry.begin_again();
             }
             let reversal = self.books.apply(stamp, &event)?;
@@ -287,6 +324,9 @@ impl<T> Engine<T> {
         self.changes.at = flight.stamp;
         self.changes.reservations.extend(flight.changed);
         self.changes.standing |= flight.standing;
+        let revision = flight.stamp.revision;
+        let decided = flight.uncalled.into_iter().map(|event| Decided { revision, event });
+        self.changes.decided.extend(decided);
         tell(flight.planned)
     }
 
@@ -307,7 +347,7 @@ impl<T> Engine<T> {
                 }
             }
             for planned in flight.planned.into_iter().rev() {
-                self.backlog.push_front(&self.policy, planned.submitted);
+                self.backlog.push_front(&self.policy, planned.item);
             }
         }
         let mut touched = Vec::new();
@@ -334,10 +374,10 @@ impl<T> Engine<T> {
         let open = self.open.take().map(|flight| (flight.planned, Failure::Unavailable));
         let mut answers = Vec::new();
         for (planned, failure) in writing.into_iter().chain(open) {
-            let tell = |p: Planned<T>| (p.submitted.ticket, Err(failure.clone()));
+            let tell = |p: Planned<T>| (p.item.submitted.ticket, Err(failure.clone()));
             answers.extend(planned.into_iter().map(tell));
         }
-        let tell = |submitted: Submitted<T>| (submitted.ticket, Err(Failure::Unavailable));
+        let tell = |item: Item<T>| (item.submitted.ticket, Err(Failure::Unavailable));
         answers.extend(self.backlog.drain().map(tell));
         answers
     }

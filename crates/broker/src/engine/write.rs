@@ -17,12 +17,12 @@ use super::{Batch, Commit, Committer};
 use crate::clock::Machine;
 
 /// How often the same record is offered again when the log does not answer.
-pub(super) const RETRIES_MAX: u32 = 20;
+pub const RETRIES_MAX: u32 = 20;
 /// How often a queue is looked at before the thread falls asleep: some 20 µs. It does not yield
 /// meanwhile: on a busy machine that would give the processor away for milliseconds.
 const LOOKS: u32 = 500;
 /// The pause between two offers.
-const RETRY_PAUSE: Duration = Duration::from_millis(250);
+pub const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// A log that took less than this the last time is quick.
 const QUICK: Duration = Duration::from_millis(1);
 

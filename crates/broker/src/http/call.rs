@@ -15,6 +15,7 @@ use sublet_wire::decode::{Fill, decode};
 use sublet_wire::{Code, Problem, problem_seen_by};
 
 use super::app::App;
+use crate::admission::Busy;
 use crate::authorize::{Relation, Row};
 use crate::connection::Peer;
 use crate::engine::{Failure, Settled, Ticket};
@@ -182,6 +183,11 @@ impl Call {
             Failure::Unknown => Problem::new(Code::OutcomeUnknown, said).retry_after(1),
         }
     }
+}
+
+/// There is no turn, or no place, now.
+pub(crate) fn busy(busy: Busy) -> Problem {
+    Problem::new(Code::RateLimited, busy.to_string()).retry_after(busy.retry_after)
 }
 
 /// A key that nobody else has.

@@ -18,7 +18,7 @@ use hyper::{HeaderMap, Method, Request, StatusCode};
 use sublet_wire::{Body as WireBody, Code, Problem, ROUTES, Route, Shape, limits, paths};
 
 use super::app::App;
-use super::call::{Call, forbidden};
+use super::call::{Call, busy, forbidden};
 use super::{advertisements, clusters, head, instructions, lists, operator, reply, reservations};
 use crate::admission::{Lane, Turn};
 use crate::authorize::{Endpoint, Relation, Row, Verdict, route_of, row_of};
@@ -235,16 +235,14 @@ fn find(
     })
 }
 
-/// Role and cluster; whose a reservation is, is for the core to say.
+/// Role and cluster; whose a reservation is, is looked at where there is one.
 fn permit(row: &Row, caller: &Caller, path: &[(String, String)]) -> Result<(), Problem> {
     if !row.is_open_to(caller) {
         return Err(forbidden(caller));
     }
     let named = path.iter().find(|(name, _)| name == "clusterID").map(|(_, value)| value.as_str());
-    let (Some(named), Caller::Cluster(cluster)) = (named, caller) else { return Ok(()) };
-    let own = cluster.as_str() == named;
-    let relation = if own { Relation::Requester } else { Relation::Other };
-    match row.verdict(caller, relation) {
+    let Some(named) = named else { return Ok(()) };
+    match row.verdict(caller, Relation::to_cluster(caller, named)) {
         Verdict::Allow => Ok(()),
         Verdict::Forbid => Err(forbidden(caller)),
         Verdict::Hide if row.endpoint == Endpoint::GetAdvertisement => {
@@ -257,9 +255,7 @@ fn permit(row: &Row, caller: &Caller, path: &[(String, String)]) -> Result<(), P
 fn turn(app: &App, peer: &Peer, lane: Lane) -> Result<Turn, Problem> {
     let share = peer.share.as_ref().ok_or_else(no_certificate)?;
     let turn = app.admission.turn(share, lane, app.machine.read().monotonic);
-    turn.map_err(|busy| {
-        Problem::new(Code::RateLimited, busy.to_string()).retry_after(busy.retry_after)
-    })
+    turn.map_err(busy)
 }
 
 /// The body, within its bounds of length and time.
@@ -275,9 +271,7 @@ async fn read(app: &App, row: &Row, headers: &HeaderMap, body: Body) -> Result<B
     }
     // A few large bodies at a time, so that they cannot fill the memory together.
     let seat = if is_large && length.is_none_or(|length| length > small) {
-        Some(app.admission.large_body().map_err(|busy| {
-            Problem::new(Code::RateLimited, busy.to_string()).retry_after(busy.retry_after)
-        })?)
+        Some(app.admission.large_body().map_err(busy)?)
     } else {
         None
     };
@@ -321,8 +315,8 @@ fn health() -> Response {
 /// The description of all this, as it is checked in: `cargo xtask gen` makes it, and a test there
 /// compares.
 fn openapi() -> Response {
-    const TEXT: &[u8] = include_bytes!("../../../../docs/openapi.json");
-    reply::body(StatusCode::OK, Shape::Json.content_type(), Bytes::from_static(TEXT))
+    let text = Bytes::from_static(sublet_wire::OPENAPI.as_bytes());
+    reply::body(StatusCode::OK, Shape::Json.content_type(), text)
 }
 
 async fn respond(call: &Call) -> Result<Response, Problem> {

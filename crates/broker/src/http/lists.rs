@@ -14,9 +14,9 @@ use sublet_core::reservation::{Phase, Reservation};
 use sublet_core::time::Time;
 use sublet_wire::{Code, Problem, v1};
 
-use super::call::{Call, for_the_other_side, only_oneself, parameter};
+use super::call::{Call, only_oneself, parameter};
 use super::reply;
-use super::reservations::{id, not_found, relation, view};
+use super::reservations::{find, view};
 use crate::authorize::{Relation, Verdict};
 use crate::identity::Caller;
 
@@ -29,19 +29,6 @@ pub(super) async fn reservation(call: &Call) -> Result<Response, Problem> {
     let found = find(call).await?;
     let shown = v1::Reservation::of(&found, view(call.caller(), &found));
     Ok(reply::json(StatusCode::OK, &shown))
-}
-
-/// The reservation that the path names, if the table lets the caller see it.
-async fn find(call: &Call) -> Result<Arc<Reservation>, Problem> {
-    let id = id(call)?;
-    let found = call.look(move |books, _| books.ledger().share_reservation(id)).await?;
-    let found = found.ok_or_else(not_found)?;
-    let relation = relation(call.caller(), &found);
-    match call.row.verdict(call.caller(), relation) {
-        Verdict::Allow => Ok(found),
-        Verdict::Hide => Err(not_found()),
-        Verdict::Forbid => Err(for_the_other_side(relation)),
-    }
 }
 
 /// Why a reservation is where it is, or why it waits, on what is known now.
@@ -85,12 +72,14 @@ struct Wanted {
 impl Wanted {
     fn of(call: &Call) -> Result<Self, Problem> {
         let named = call.parameter_as::<ClusterId>("clusterID")?;
-        let cluster = match call.caller() {
-            Caller::Operator(_) => named,
-            Caller::Cluster(own) if named.as_ref().is_none_or(|named| named == own) => {
-                Some(own.clone())
+        let relation = |named: &ClusterId| Relation::to_cluster(call.caller(), named.as_str());
+        let cluster = match (named, call.caller()) {
+            (Some(named), caller) => {
+                let verdict = call.row.verdict(caller, relation(&named));
+                Some(named).filter(|_| verdict == Verdict::Allow).ok_or_else(only_oneself)?.into()
             }
-            Caller::Cluster(_) => return Err(only_oneself()),
+            (None, Caller::Cluster(own)) => Some(own.clone()),
+            (None, Caller::Operator(_)) => None,
         };
         let role = match call.parameter("role") {
             None => None,

@@ -20,5 +20,5 @@ mod watch;
 mod clusters;
 mod operator;
 
-pub use app::{App, Names};
+pub use app::App;
 pub use dispatch::router;

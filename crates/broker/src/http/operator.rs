@@ -15,6 +15,7 @@ use sublet_process::lines::AUDIT;
 /// Carries out what an operator decided.
 pub(super) async fn operate(call: &Call) -> Result<Response, Problem> {
     let (action, why) = action(call).await?;
+    let why = v1::why(why)?;
     let operator = call.operator()?.to_owned();
     tracing::info!(
         target: AUDIT,

@@ -60,7 +60,9 @@ fn give_up(call: &Call, settled: &Result<Settled, Problem>, key: Key) {
 fn granted(call: &Call, reservation: &Reservation) {
     let provider = reservation.grant().map_or("none yet", |grant| grant.provider.as_str());
     let (id, phase) = (reservation.id, reservation.phase());
-    call.app.metrics.granted.inc();
+    if phase != Phase::Pending {
+        call.app.metrics.granted.inc();
+    }
     tracing::info!(
         target: AUDIT,
         request = call.id, caller = %call.caller(), reservation = %id, %phase, provider,
@@ -90,7 +92,7 @@ fn odd() -> Problem {
 
 /// Ends a reservation.
 pub(super) async fn release(call: &Call) -> Result<Response, Problem> {
-    let which = Which::Id(id(call)?);
+    let which = Which::Id(find(call).await?.id);
     changed(call, Command::Release { by: call.actor(), which }).await
 }
 
@@ -107,57 +109,55 @@ pub(super) async fn release_by_key(call: &Call) -> Result<Response, Problem> {
 /// Lets it run longer.
 pub(super) async fn renew(call: &Call) -> Result<Response, Problem> {
     let sent: v1::Renewal = call.json_or_nothing()?;
-    let (id, duration) = (id(call)?, sent.to_core()?);
+    let (duration, id) = (sent.to_core()?, find(call).await?.id);
     changed(call, Command::Renew { by: call.actor(), id, duration }).await
 }
 
 /// Changes its amounts.
 pub(super) async fn resize(call: &Call) -> Result<Response, Problem> {
     let sent: v1::Resizing = call.json()?;
-    let (id, resources) = (id(call)?, sent.to_core()?);
+    let (resources, id) = (sent.to_core()?, find(call).await?.id);
     changed(call, Command::Resize { by: call.actor(), id, resources }).await
 }
 
 /// The requester confirms use.
 pub(super) async fn activate(call: &Call) -> Result<Response, Problem> {
-    let (by, id) = (call.cluster()?.clone(), id(call)?);
+    let (by, id) = (call.cluster()?.clone(), find(call).await?.id);
     changed(call, Command::Activate { by, id }).await
 }
 
 /// The provider confirms an instruction.
 pub(super) async fn acknowledge(call: &Call) -> Result<Response, Problem> {
     let sent: v1::Acknowledgement = call.json()?;
-    let (by, id) = (call.cluster()?.clone(), id(call)?);
+    let (by, id) = (call.cluster()?.clone(), find(call).await?.id);
     changed(call, Command::Acknowledge { by, id, generation: sent.to_core() }).await
 }
 
 /// The clusters cannot be joined.
 pub(super) async fn fail(call: &Call) -> Result<Response, Problem> {
     let sent: v1::Failed = call.json_or_nothing()?;
-    let (by, id) = (call.cluster()?.clone(), id(call)?);
+    let (by, id) = (call.cluster()?.clone(), find(call).await?.id);
     tracing::warn!(cluster = %by, reservation = %id, why = sent.why, "clusters cannot be joined");
     changed(call, Command::Fail { by, id }).await
 }
 
-/// The reservation that the path names. What is no id names nothing.
-pub(super) fn id(call: &Call) -> Result<ReservationId, Problem> {
-    call.part("id").map_err(|_| not_found())
+/// The reservation that the path names, if the table lets the caller do this to it. What is no id
+/// names nothing.
+pub(super) async fn find(call: &Call) -> Result<Arc<Reservation>, Problem> {
+    let id: ReservationId = call.part("id").map_err(|_| not_found())?;
+    let found = call.look(move |books, _| books.ledger().share_reservation(id)).await?;
+    let found = found.ok_or_else(not_found)?;
+    let relation = Relation::to_reservation(call.caller(), &found);
+    match call.row.verdict(call.caller(), relation) {
+        Verdict::Allow => Ok(found),
+        Verdict::Hide => Err(not_found()),
+        Verdict::Forbid => Err(for_the_other_side(relation)),
+    }
 }
 
 /// As the core says it.
 pub(super) fn not_found() -> Problem {
     sublet_wire::problem_of(&sublet_core::plan::Refusal::NotFound)
-}
-
-/// What the caller is to a reservation.
-pub(super) fn relation(caller: &Caller, reservation: &Reservation) -> Relation {
-    match caller {
-        Caller::Cluster(cluster) if reservation.requester == *cluster => Relation::Requester,
-        Caller::Cluster(cluster) if reservation.sides().any(|side| side == cluster) => {
-            Relation::Provider
-        }
-        _ => Relation::Other,
-    }
 }
 
 /// What of a reservation the caller sees.
@@ -168,24 +168,9 @@ pub(super) fn view(caller: &Caller, reservation: &Reservation) -> v1::View {
     }
 }
 
-/// The core does not tell what is not there from what is not the caller's to do. Who has a part in a
-/// reservation sees it anyway, and is told whose turn it is.
-async fn not_for(call: &Call) -> Option<Problem> {
-    let id = id(call).ok()?;
-    let found = call.look(move |books, _| books.ledger().share_reservation(id)).await.ok()??;
-    let relation = relation(call.caller(), &found);
-    let verdict = call.row.verdict(call.caller(), relation);
-    (verdict == Verdict::Forbid).then(|| for_the_other_side(relation))
-}
-
 /// Carries a command out, and shows the reservation as it is then.
 async fn changed(call: &Call, command: Command) -> Result<Response, Problem> {
-    let settled = match call.settle(command).await {
-        Err(problem) if problem.code() == Some(Code::NoSuchReservation) => {
-            return Err(not_for(call).await.unwrap_or(problem));
-        }
-        settled => settled?,
-    };
+    let settled = call.settle(command).await?;
     let Some(reservation) = settled.reservation.as_ref().map(Arc::as_ref) else {
         tracing::info!(
             target: AUDIT,

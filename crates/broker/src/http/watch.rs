@@ -18,10 +18,10 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use sublet_wire::v1::{self, WatchEvent};
-use sublet_wire::{Code, Problem, encode};
+use sublet_wire::{Problem, encode};
 
 use super::app::App;
-use super::call::{Call, parameter};
+use super::call::{Call, busy, parameter};
 use crate::admission::Seat;
 use crate::engine::Failure;
 use crate::identity::Identity;
@@ -38,9 +38,9 @@ pub(super) async fn open(call: &Call) -> Result<Response, Problem> {
     let after = call.parameter("after").map(str::parse::<Cursor>).transpose();
     let after = after.map_err(|error| parameter("after", &error.to_string()))?;
     let share = call.peer.share.as_ref();
-    let seat = share.map(|share| share.stream()).transpose().map_err(|busy| {
-        let said = format!("too many streams: {busy}");
-        Problem::new(Code::RateLimited, said).retry_after(busy.retry_after)
+    let seat = share.map(|share| share.stream()).transpose().map_err(|full| {
+        let problem = busy(full);
+        Problem { error: format!("too many streams: {}", problem.error), ..problem }
     })?;
     let retention = call.policy().key_retention;
     let opened = Stream::open(call.app.engine.clone(), cluster, after, retention);

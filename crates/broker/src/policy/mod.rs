@@ -6,11 +6,11 @@
 
 mod text;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sublet_core::policy::Policy;
+use sublet_process::file;
 
 /// More than any policy that somebody can oversee.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -19,16 +19,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
-    #[error("cannot read the policy file {}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Not a policy file.
-    #[error("the policy file {} is larger than {FILE_BYTES_MAX} bytes", .0.display())]
-    TooLarge(PathBuf),
+    #[error("the policy file: {0}")]
+    Read(#[source] file::Error),
     /// Wrong in itself; the text shows the line and the field.
     #[error("the policy cannot be used: {0}")]
     Text(#[from] toml::de::Error),
@@ -53,10 +45,11 @@ pub fn parse(text: &str) -> Result<Policy, Error> {
 /// A policy file, and what was last read from it.
 pub struct Source {
     path: PathBuf,
-    /// What was judged last, good or bad.
-    text: String,
-    /// Another text that was seen once: an editor may not have finished it.
-    unsettled: Option<String>,
+    /// What is in use; none where it could not be handed on.
+    used: Option<String>,
+    /// What was found the last time: another text is judged when it was found twice, because an
+    /// editor may not have finished it.
+    found: String,
 }
 
 impl Source {
@@ -64,39 +57,37 @@ impl Source {
     pub fn open(path: &Path) -> Result<(Self, Arc<Policy>), Error> {
         let text = read(path)?;
         let policy = Arc::new(parse(&text)?);
-        Ok((Self { path: path.to_owned(), text, unsettled: None }, policy))
+        Ok((Self { path: path.to_owned(), used: Some(text.clone()), found: text }, policy))
     }
 
     /// What was read last could not be handed on: it is to be read again.
     pub fn forget(&mut self) {
-        self.text.clear();
+        self.used = None;
     }
 
-    /// Reads the file again: a policy if it is another one. A text is judged once, and only when it
-    /// was found twice: a file that is just being written is empty for a moment, and an empty policy
-    /// lets everybody do everything.
+    /// Is what was found last what is in use?
+    pub fn is_in_use(&self) -> bool {
+        self.used.as_ref() == Some(&self.found)
+    }
+
+    /// Reads the file again: a policy if it is another one, and an error for as long as it cannot be
+    /// used. A text is judged only when it was found twice: a file that is just being written is
+    /// empty for a moment, and an empty policy lets everybody do everything.
     pub fn reload(&mut self) -> Result<Option<Arc<Policy>>, Error> {
         let text = read(&self.path)?;
-        if text == self.text {
-            self.unsettled = None;
+        let is_settled = self.found == text;
+        self.found = text;
+        if !is_settled || self.is_in_use() {
             return Ok(None);
         }
-        if self.unsettled.as_ref() != Some(&text) {
-            self.unsettled = Some(text);
-            return Ok(None);
-        }
-        self.unsettled = None;
-        self.text = text;
-        parse(&self.text).map(|policy| Some(Arc::new(policy)))
+        let policy = parse(&self.found)?;
+        self.used = Some(self.found.clone());
+        Ok(Some(Arc::new(policy)))
     }
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    let failed = |source| Error::Read { path: path.to_owned(), source };
-    if std::fs::metadata(path).map_err(failed)?.len() > FILE_BYTES_MAX {
-        return Err(Error::TooLarge(path.to_owned()));
-    }
-    std::fs::read_to_string(path).map_err(failed)
+    file::read_text(path, FILE_BYTES_MAX).map_err(Error::Read)
 }
 
 #[cfg(test)]
@@ -157,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_file_is_told_once_and_the_old_policy_stays() {
+    fn a_bad_file_is_an_error_for_as_long_as_it_is_there_and_the_old_policy_stays() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "waiting_max = 1\n").unwrap();
         let (mut source, policy) = Source::open(file.path()).unwrap();
@@ -166,12 +157,25 @@ mod tests {
         std::fs::write(file.path(), "waiting_max = -1\n").unwrap();
         assert!(source.reload().unwrap().is_none());
         assert!(source.reload().is_err());
-        assert!(source.reload().unwrap().is_none());
+        assert!(source.reload().is_err());
         // What is there for a moment only is never used.
         std::fs::write(file.path(), "").unwrap();
         assert!(source.reload().unwrap().is_none());
         std::fs::write(file.path(), "waiting_max = 2\n").unwrap();
         assert!(source.reload().unwrap().is_none());
         assert_eq!(source.reload().unwrap().unwrap().waiting_max, 2);
+    }
+
+    #[test]
+    fn a_policy_that_could_not_be_handed_on_comes_again_also_an_empty_one() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for text in ["waiting_max = 1\n", ""] {
+            std::fs::write(file.path(), text).unwrap();
+            let (mut source, policy) = Source::open(file.path()).unwrap();
+            assert!(source.reload().unwrap().is_none());
+            source.forget();
+            assert_eq!(source.reload().unwrap(), Some(policy));
+            assert!(source.reload().unwrap().is_none());
+        }
     }
 }

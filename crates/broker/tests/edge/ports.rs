@@ -8,12 +8,13 @@ use hyper::client::conn::http2;
 use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use sublet_broker::limits::Limits;
+use sublet_broker::tls::Places;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::stage::{Client, Stage, Wish, quick, tls, until};
+use super::stage::{Authority, Client, Pair, Stage, Wish, quick, tls, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_and_metrics_are_where_the_go_broker_has_them() {
@@ -110,7 +111,7 @@ async fn http_2_is_spoken_and_its_streams_are_bounded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_over_tls_want_a_certificate() {
     let stage = Stage::with(quick(), |config| {
-        config.metrics_cert_path = Some(config.http_cert_path.clone());
+        config.metrics_cert_path = Some(Places::in_folder(&config.http_cert_path));
     })
     .await;
     let address = stage.broker.addresses().metrics.unwrap();
@@ -127,6 +128,44 @@ async fn metrics_over_tls_want_a_certificate() {
     let revoked = stage.operator().await.post("/api/v1/operator/revocations", cluster).await;
     assert_eq!(revoked.status, 204);
     assert_eq!(client.get("/metrics").await.status, 403);
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_certificate_of_metrics_may_come_without_an_authority_and_reloads_by_its_own_name() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let second = Authority::new("second");
+    let write = |pair: &Pair| {
+        std::fs::write(folder.path().join("web.crt"), &pair.certificate).unwrap();
+        std::fs::write(folder.path().join("web.key"), &pair.key).unwrap();
+    };
+    write(&second.issue(&Wish::server()));
+    let stage = Stage::with(quick(), |config| {
+        config.metrics_cert_path = Some(Places {
+            certificate: folder.path().join("web.crt"),
+            key: folder.path().join("web.key"),
+            ..Places::in_folder(folder.path())
+        });
+    })
+    .await;
+    let address = stage.broker.addresses().metrics.unwrap();
+    // The server is the second authority's, its clients are those of the API.
+    let pair = stage.authority.issue(&Wish::client("prometheus"));
+    let page = || async {
+        let mut client = Client::connect(address, &second.pem, Some(&pair)).await.unwrap();
+        client.get("/metrics").await.body
+    };
+    assert!(page().await.contains("sublet_broker_up 1"));
+    let stranger = second.issue(&Wish::client("prometheus"));
+    let served = match Client::connect(address, &second.pem, Some(&stranger)).await {
+        Ok(mut client) => client.send("GET", "/metrics", None).await.is_ok(),
+        Err(_) => false,
+    };
+    assert!(!served);
+    write(&second.issue(&Wish::server()));
+    let reloaded = r#"reloads_total{what="metrics_tls",result="ok"} 1"#;
+    until("the reload", || async { page().await.contains(reloaded) }).await;
+    assert!(!page().await.contains(r#"reloads_total{what="tls""#));
     stage.end().await;
 }
 
@@ -175,6 +214,38 @@ async fn the_connections_of_one_cluster_are_bounded() {
     };
     assert!(!served);
     assert_eq!(stage.client("c2").await.get("/healthz").await.status, 200);
+    stage.end().await;
+}
+
+/// A connection that has begun a handshake, and does not go on.
+async fn begun(stage: &Stage) -> TcpStream {
+    let mut stream = TcpStream::connect(stage.http()).await.unwrap();
+    stream.write_all(&[0x16]).await.unwrap();
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_address_cannot_hold_all_handshakes_nor_all_connections() {
+    let few =
+        Limits { handshakes: 3, handshakes_per_address: 2, arrivals_per_address: 4, ..quick() };
+    let stage = Stage::with(few, |_| {}).await;
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(begun(&stage).await);
+    }
+    assert_eq!(rest(&mut begun(&stage).await).await, "");
+    let page = stage.plain(stage.broker.addresses().metrics, "/metrics").await.body;
+    assert!(page.contains(r#"connections_refused_total{reason="address_full"} 1"#), "{page}");
+    // Another address: all of 127/8 is this machine.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let stream = socket.connect(stage.http()).await.unwrap();
+    let pair = stage.authority.issue(&Wish::client("c1"));
+    let config = std::sync::Arc::new(tls(&stage.authority.pem, Some(&pair)));
+    let connected = TlsConnector::from(config).connect("localhost".try_into().unwrap(), stream);
+    let soon = tokio::time::timeout(Duration::from_secs(5), connected).await;
+    assert!(soon.expect("its turn should have come").is_ok());
+    drop(held);
     stage.end().await;
 }
 
@@ -263,5 +334,17 @@ async fn a_policy_that_changes_is_used_and_a_bad_one_is_not() {
     std::fs::write(file.path(), "nonsense").unwrap();
     until("the refusal", reloaded(r#"reload_failing{what="policy"} 1"#)).await;
     assert_eq!(asks.post(dry, ask).await.status, 409);
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_cluster_calls_itself_is_known_after_a_restart() {
+    let log = std::sync::Arc::<sublet_log::Memory>::default();
+    let stage = Stage::on(std::sync::Arc::clone(&log), quick(), |_| {}).await;
+    stage.client("c1").await.advertise("c1", 1).await;
+    stage.end().await;
+    let stage = Stage::on(log, quick(), |_| {}).await;
+    let known = stage.client("c1").await.get("/api/v1/advertisements/c1").await;
+    assert_eq!((known.status, &known.json()["clusterName"]), (200, &"n".into()));
     stage.end().await;
 }

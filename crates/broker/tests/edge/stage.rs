@@ -128,6 +128,15 @@ impl Stage {
     }
 
     pub(crate) async fn with(limits: Limits, change: impl FnOnce(&mut Config)) -> Self {
+        Self::on(Arc::default(), limits, change).await
+    }
+
+    /// On a log that may have been another broker's before.
+    pub(crate) async fn on(
+        log: Arc<Memory>,
+        limits: Limits,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let (authority, certificates) = (Authority::new("first"), TempDir::new().unwrap());
         authority.write(certificates.path(), &authority.issue(&Wish::server()));
         let loopback = Address::new(Some([127, 0, 0, 1].into()), 0);
@@ -150,7 +159,7 @@ impl Stage {
             without_effect: Vec::new(),
         };
         change(&mut config);
-        let broker = Broker::start(&config, limits, Arc::new(Memory::default())).await.unwrap();
+        let broker = Broker::start(&config, limits, log).await.unwrap();
         Self { authority, certificates, broker }
     }
 

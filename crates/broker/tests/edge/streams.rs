@@ -129,3 +129,22 @@ async fn the_streams_of_one_cluster_are_bounded_and_given_back() {
     assert_eq!(two.open(WATCH).await.status, 200);
     stage.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_new_broker_a_wait_is_over_when_it_is() {
+    // With the usual grace, which is for those whom an earlier process promised something.
+    let stage = Stage::new().await;
+    let mut asks = stage.client("asks").await;
+    asks.headers = vec![("idempotency-key", "soon".to_owned())];
+    let ask = r#"{"requestedResources":{"cpu":"1","memory":"1Gi"},"wait":"100ms"}"#;
+    let waits = asks.post("/api/v1/reservations", ask).await;
+    assert_eq!(waits.status, 202, "{waits:?}");
+    let path = format!("/api/v1/reservations/{}", waits.json()["id"].as_str().unwrap());
+    let asks = tokio::sync::Mutex::new(asks);
+    let over = || async {
+        let answer = asks.lock().await.get(&path).await.json();
+        answer["status"]["phase"] == "Failed" && answer["status"]["reason"] == "WaitOver"
+    };
+    until("the end of the wait", over).await;
+    stage.end().await;
+}

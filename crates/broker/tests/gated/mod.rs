@@ -1,7 +1,7 @@
 //! A log that can be held up, to see what happens while the disk is slow.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use sublet_core::id::Revision;
@@ -12,22 +12,30 @@ use sublet_log::{AppendError, Head, Log, Memory, ReadError, Record, Snapshot, St
 #[derive(Clone, Default)]
 pub(crate) struct Gated {
     pub(crate) home: Memory,
-    open: Arc<(Mutex<bool>, Condvar)>,
-    pub(crate) reached: Arc<AtomicUsize>,
+    /// How many more may pass.
+    open: Arc<(Mutex<usize>, Condvar)>,
+    reached: Arc<Mutex<Vec<String>>>,
 }
 
 impl Gated {
-    pub(crate) fn set(&self, open: bool) {
-        *self.open.0.lock().unwrap() = open;
+    /// From now on so many may pass, and no more.
+    pub(crate) fn admit(&self, many: usize) {
+        *self.open.0.lock().unwrap() = many;
         self.open.1.notify_all();
+    }
+
+    /// The threads that came to the gate with a record, in their order.
+    pub(crate) fn reached(&self) -> Vec<String> {
+        self.reached.lock().unwrap().clone()
     }
 }
 
 impl Log for Gated {
     fn append(&self, record: &Record) -> Result<(), AppendError> {
-        self.reached.fetch_add(1, Ordering::SeqCst);
-        let closed = self.open.0.lock().unwrap();
-        drop(self.open.1.wait_while(closed, |open| !*open).unwrap());
+        let by = thread::current().name().unwrap_or_default().to_owned();
+        self.reached.lock().unwrap().push(by);
+        let shut = self.open.0.lock().unwrap();
+        *self.open.1.wait_while(shut, |open| *open == 0).unwrap() -= 1;
         self.home.append(record)
     }
     fn head(&self) -> Result<Head, ReadError> {

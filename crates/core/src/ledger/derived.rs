@@ -48,7 +48,8 @@ impl Ledger {
         let deadline = |of: &Traces<'_>| of.reservation.deadline().map(|time| (time, id(of)));
         swap(&mut self.deadlines, old.as_ref().and_then(deadline), new.as_ref().and_then(deadline));
         let place = |of: &Traces<'_>| {
-            let place = (Reverse(of.reservation.priority), of.reservation.arrival, id(of));
+            let priority = if planted(Bug::ByAgeOnly) { 0 } else { of.reservation.priority };
+            let place = (Reverse(priority), of.reservation.arrival, id(of));
             of.waits().then_some(place)
         };
         swap(&mut self.waiting, old.as_ref().and_then(place), new.as_ref().and_then(place));

@@ -11,7 +11,6 @@ use crate::advertisement::{Advertisement, GrantReport};
 use crate::bugs::{Bug, planted};
 use crate::event::{Event, Note};
 use crate::id::{ClusterId, Generation};
-use crate::instruction::{self, Side};
 use crate::ledger::Ledger;
 use crate::reservation::{Actor, Confirmation, State};
 use crate::resources::Resources;
@@ -26,8 +25,7 @@ const ADOPTED_MAX: usize = 32;
 impl Scene<'_> {
     pub(super) fn advertise(&self, advertisement: &Advertisement) -> Plan {
         let cluster = &advertisement.cluster;
-        // A copy is no news; nor is one that is planned anew, because another broker was faster: the
-        // next advertisement tells what it would have.
+        // A copy is no news; one that is planned anew, because another broker was faster, is no copy.
         let news = self.books.market().entry(cluster).is_some_and(|known| {
             known.advertisement.number == advertisement.number && !known.repeated
         });
@@ -44,9 +42,7 @@ impl Scene<'_> {
                 self.give_up_confirmation(cluster, &mut events);
             }
         }
-        let duties = instruction::current(self.books.ledger(), cluster);
-        let instructions = duties.filter(|duty| duty.side == Side::Provider).collect();
-        Plan::new(events, Reply::Advertised { news, instructions })
+        Plan::new(events, Reply::Advertised { news })
     }
 
     /// After a restore: adopts what was forgotten, as far as one record can hold it.

@@ -21,7 +21,6 @@ use crate::books::Books;
 use crate::decision::explain::Explanation;
 use crate::event::{Event, Subject};
 use crate::id::{ClusterId, Generation, Key, ReservationId};
-use crate::instruction::Instruction;
 use crate::ledger::{Place, Stamp};
 use crate::policy::Policy;
 use crate::reservation::{Actor, Ask, AskError, Phase, Reservation};
@@ -169,8 +168,6 @@ pub enum Reply {
     Advertised {
         /// Whether it was news.
         news: bool,
-        /// What the cluster must do as a provider.
-        instructions: Vec<Instruction>,
     },
     /// How a reservation stands now.
     Reservation {

@@ -80,6 +80,22 @@ fn a_refusal_counts_everybody_once_and_names_the_smallest_changes() {
 }
 
 #[test]
+fn a_request_for_one_gpu_is_not_told_to_ask_for_one_less() {
+    let gpus = |free| Resources::new(16_000, 64 * GI).with(Kind::Gpu, free).unwrap();
+    let fleet = Fleet::new().with("c1", gpus(4), gpus(1));
+    let one = |count| Ask { resources: gpus(count), ..ask(1000, GI) };
+    assert_eq!(
+        refused(&fleet, &one(2)).to_string(),
+        "of 1 cluster 1 too full; enough would be 1 GPU less, or 1 GPU more free on c1"
+    );
+    let fleet = Fleet::new().with("c1", gpus(4), gpus(0));
+    assert_eq!(
+        refused(&fleet, &one(1)).to_string(),
+        "of 1 cluster 1 too full; enough would be 1 GPU more free on c1"
+    );
+}
+
+#[test]
 fn what_is_overcommitted_needs_more_than_the_request_is_short_of() {
     let mut fleet = cluster(Fleet::new(), "c1", 16_000, 64);
     fleet.reserve("c0", &ask(10_000, 4 * GI)).unwrap();

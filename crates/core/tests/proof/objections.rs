@@ -196,6 +196,21 @@ fn it_objects_to_passing_over_who_waited_longer() {
 }
 
 #[test]
+fn it_objects_to_leaving_somebody_waiting_for_what_is_free() {
+    let mut world = World::new(Policy::default());
+    let id = waits(&mut world, 2);
+    world.model.judge_rest(world.at());
+    assert_eq!(world.model.objections, [""; 0]);
+    world.advertise("c1", 2, 2);
+    world.model.judge_rest(world.at());
+    let said = std::mem::take(&mut world.model.objections).join("\n");
+    assert_objects(&said, "W1");
+    assert!(said.contains(&id.to_string()), "{said}");
+    // What is served in its turn is no longer objected to.
+    world.fill_all();
+}
+
+#[test]
 fn it_notices_books_that_differ_from_the_events() {
     let (mut world, id) = one_held();
     let event = Event::Ending { id, reason: Reason::Drained, by: Actor::Broker };

@@ -10,8 +10,8 @@ use sublet_crds::{
 };
 
 /// What a Go agent had in its cluster after a minute, and what the Go broker keeps.
-const AGENT: &str = include_str!("fixtures/go-agent-objects.json");
-const BROKER: &str = include_str!("fixtures/go-broker-objects.json");
+const AGENT: &str = include_str!("../../../wire/tests/fixtures/go-agent-objects.json");
+const BROKER: &str = include_str!("../../../wire/tests/fixtures/go-broker-objects.json");
 
 fn recorded(text: &str, list: &str) -> Vec<Value> {
     let lists: Value = serde_json::from_str(text).unwrap();

@@ -33,6 +33,10 @@ pub(super) const CASES: &[Case] = &[
         name: "a compacted log goes on, loads, and is the same when opened again",
         check: compacted_goes_on,
     },
+    Case {
+        name: "tending comes to an end, and changes nothing that anybody reads",
+        check: tending_changes_nothing,
+    },
     Case { name: "a note is kept until it is replaced or removed, up to its limit", check: notes },
     Case { name: "a note that cannot be named or is too large is refused", check: refused_notes },
 ];
@@ -125,6 +129,42 @@ fn compacted_goes_on(site: &dyn Site) -> Result<(), Cause> {
     same("snapshot", newest(&*log)?, Some(Revision(600)))?;
     same("ledger", load(&*log)?, after)?;
     fill(&*log, 1).map(|_| ())
+}
+
+/// More often than any home has something to do without anything being written.
+const TENDED_MAX: usize = 100;
+
+fn tending_changes_nothing(site: &dyn Site) -> Result<(), Cause> {
+    let log = site.open()?;
+    let mut records = fill(&*log, 20)?;
+    take(&*log)?;
+    log.put_note("market", b"x")?;
+    let before = load(&*log)?;
+    tend(&*log)?;
+    same("head", log.head()?, before.head)?;
+    same("records", read_all(&*log, Revision(1))?, records.clone())?;
+    same("ledger", load(&*log)?, before)?;
+    same("note", log.note("market")?, Some(b"x".to_vec()))?;
+    // What is written between two of them is no less durable.
+    records.extend(fill(&*log, 3)?);
+    log.tend()?;
+    records.extend(fill(&*log, 3)?);
+    tend(&*log)?;
+    drop(log);
+    let log = site.open()?;
+    tend(&*log)?;
+    same("records", read_all(&*log, Revision(1))?, records)?;
+    same("snapshot", newest(&*log)?, Some(Revision(20)))
+}
+
+/// Tends until there is nothing to do.
+fn tend(log: &dyn Log) -> Result<(), Cause> {
+    for _ in 0..TENDED_MAX {
+        if !log.tend()? {
+            return Ok(());
+        }
+    }
+    Err(format!("tended {TENDED_MAX} times, and there is still something to do").into())
 }
 
 fn notes(site: &dyn Site) -> Result<(), Cause> {

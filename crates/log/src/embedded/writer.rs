@@ -102,13 +102,19 @@ impl Writer {
 
     /// Whether so much was written since the last checkpoint that another is due.
     pub(super) fn wants_checkpoint(&self) -> bool {
-        self.state.as_ref().is_ok_and(|open| open.journal_bytes >= open.options.checkpoint_bytes)
+        let due = |open: &Open| open.journal_bytes >= open.options.checkpoint_bytes.max(1);
+        self.state.as_ref().is_ok_and(due)
     }
 
     /// Ends a checkpoint that was made beside the appends: copies what has come since, so that the
     /// journal begins anew. If that one failed, nothing is acknowledged any more.
     pub(super) fn end_checkpoint(&mut self, begun: Result<(), Cause>) -> Result<(), Cause> {
-        self.attempt(0, |open| begun.and_then(|()| open.checkpoint()))
+        self.attempt(0, |open| begun.and_then(|()| open.checkpoint()))?;
+        if let Ok(open) = &mut self.state {
+            // Unlike a commit, it writes nothing to the journal: there is nothing left to copy.
+            open.journal_bytes = 0;
+        }
+        Ok(())
     }
 
     /// Runs one commit. The writer is taken out while it runs, so whatever goes wrong, a panic

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sublet_core::id::Revision;
 use sublet_core::time::Time;
 use sublet_log::conformance::{Failure, NewSite, Site, run};
+use sublet_log::embedded::Options;
 use sublet_log::faulty::{Fault, Faulty, Plan};
 use sublet_log::{
     AppendError, Cause, Embedded, Head, Log, Memory, ReadError, Record, Snapshot, StoreError,
@@ -37,11 +38,11 @@ impl Site for Unsure {
     }
 }
 
-struct InFolder(TempDir);
+struct InFolder(TempDir, Options);
 
 impl Site for InFolder {
     fn open(&self) -> Result<Box<dyn Log>, Cause> {
-        Ok(Box::new(Embedded::open(self.0.path())?))
+        Ok(Box::new(Embedded::open_with(self.0.path(), self.1)?))
     }
     fn is_shared(&self) -> bool {
         false
@@ -78,7 +79,15 @@ fn a_home_that_loses_requests_and_answers_keeps_the_contract() {
 
 #[test]
 fn the_embedded_home_keeps_the_contract() {
-    passes(&|| Ok(Box::new(InFolder(tempfile::tempdir()?))));
+    passes(&|| Ok(Box::new(InFolder(tempfile::tempdir()?, Options::default()))));
+}
+
+#[test]
+fn the_embedded_home_keeps_the_contract_however_short_its_journal_is_kept() {
+    for checkpoint_bytes in [0, 8192] {
+        let options = Options { checkpoint_bytes, ..Options::default() };
+        passes(&|| Ok(Box::new(InFolder(tempfile::tempdir()?, options))));
+    }
 }
 
 /// A way to break the contract.
@@ -92,10 +101,12 @@ enum Bug {
     CompactsTooMuch,
     MixesNotes,
     HidesTheHead,
+    TendsForEver,
+    TendsTooMuch,
 }
 
 impl Bug {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::AcknowledgesWithoutWriting,
         Self::LetsEverybodyWin,
         Self::RefusesARetry,
@@ -104,6 +115,8 @@ impl Bug {
         Self::CompactsTooMuch,
         Self::MixesNotes,
         Self::HidesTheHead,
+        Self::TendsForEver,
+        Self::TendsTooMuch,
     ];
 }
 
@@ -150,6 +163,12 @@ impl Log for Broken {
     }
     fn compact(&self, before: Time) -> Result<(), StoreError> {
         self.0.compact(if self.1 == Bug::CompactsTooMuch { FOREVER } else { before })
+    }
+    fn tend(&self) -> Result<bool, StoreError> {
+        if self.1 == Bug::TendsTooMuch {
+            self.0.compact(FOREVER)?;
+        }
+        Ok(self.1 == Bug::TendsForEver)
     }
     fn note(&self, name: &str) -> Result<Option<Vec<u8>>, ReadError> {
         self.0.note(if self.1 == Bug::MixesNotes { "x" } else { name })

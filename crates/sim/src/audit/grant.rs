@@ -34,7 +34,10 @@ impl Auditor {
         let itself = life.requester == provider;
         self.expect(!itself, "I1", || format!("{provider} lends to itself"));
         self.judge_standing(&provider, more);
-        self.judge_ground(&provider, more, basis, scene);
+        self.judge_policy(&life.requester, &provider, more);
+        if let Some(advert) = self.judge_ground(&provider, more, basis, scene) {
+            self.judge_turn(life, event, (&provider, &advert), scene.sometimes);
+        }
         self.judge_truth(&provider, scene.agents);
     }
 
@@ -50,20 +53,29 @@ impl Auditor {
         self.expect(!over, "I1", || format!("{provider} lends {total:?}, above its cap"));
     }
 
+    /// What the operator decided beforehand.
+    fn judge_policy(&mut self, requester: &ClusterId, provider: &ClusterId, more: Amounts) {
+        let permitted = self.permits(requester, provider);
+        self.expect(permitted, "I1", || format!("{requester} may not borrow from {provider}"));
+        let within = !self.exceeds(requester, more);
+        self.expect(within, "I1", || format!("{requester} gets {more:?}, beyond its allowance"));
+    }
+
     fn judge_ground(
         &mut self,
         provider: &ClusterId,
         more: Amounts,
         basis: &Basis,
         scene: &mut Scene<'_>,
-    ) {
+    ) -> Option<Advert> {
         let writer = scene.writer;
         let known = self.graces.contains_key(&writer);
         let Some(advert) = self.ground(provider, basis, writer) else {
             // A broker that wrote this before a truncation is judged no more.
-            return self.expect(!known, "I11", || {
+            self.expect(!known, "I11", || {
                 format!("{provider}: {basis:?} is not the newest that {writer:?} had heard")
             });
+            return None;
         };
         let age = self.time.since(basis.received_at);
         let fresh = age < basis.suspect_after && age < self.policy.silence.stale_after;
@@ -77,11 +89,11 @@ impl Auditor {
         self.expect(over.is_none(), "I1", || {
             format!("{provider} has {:?}, and {total:?} is taken with {more:?}", advert.allocatable)
         });
+        Some(advert)
     }
 
     /// The advertisement that a basis stands on: the newest that its writer had heard when the batch
-    /// was opened, or one that came later. Old agents do not number theirs, and one that is planned
-    /// again counts as heard again.
+    /// was opened, or one that came later.
     fn ground(&self, provider: &ClusterId, basis: &Basis, writer: Writer) -> Option<Advert> {
         let ear = self.ears.get(&(writer, provider.clone())).filter(|ear| ear.heard)?;
         let opened = ear.lately.iter().filter(|(at, _)| *at < self.time).count();
@@ -91,7 +103,7 @@ impl Auditor {
             advert.number == basis.number
                 && advert.allocatable == amounts(&basis.allocatable)
                 && advert.allocated == amounts(&basis.allocated)
-                && ((*at).min(self.time) == basis.received_at || advert.number.is_none())
+                && (*at).min(self.time) == basis.received_at
         };
         adverts.rev().find(same).map(|(_, advert)| advert.clone())
     }

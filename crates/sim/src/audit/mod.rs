@@ -25,7 +25,9 @@
 //! | I21 | per provider: granted less returned is what is held; lent is what is borrowed |
 //! | I22 | after healing: nothing is stuck, every agent is heard, slices and reservations agree |
 //! | I23 | no request stays without an outcome |
-//! | I26 | in calm, a naive scan finds the same provider, or that there is none |
+//! | I26 | in calm, a naive scan finds the same provider, or that there is none; those who wait are no hindrance, because by W1 none of them fits then |
+//! | W1 | a broker that has nothing left to do leaves nobody waiting who fits on a provider that it heard lately, which is open to them and has the room |
+//! | W2 | each grant and growth, in the order of the log: nobody who waits, has a higher priority or has the same and is older, would have fitted there then |
 //!
 //! What a provider really keeps may exceed what it has in these cases only, which are legal: it has
 //! shrunk, or its own pods grew, since the advertisement that a grant stands on; an old agent has
@@ -40,6 +42,7 @@ mod rest;
 mod shadow;
 mod state;
 mod stream;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Weak;
@@ -121,6 +124,8 @@ pub(crate) struct Auditor {
     refused: BTreeSet<(ClusterId, Key)>,
     acked: BTreeMap<(ClusterId, Key), ReservationId>,
     looks: u64,
+    /// How many requests there were.
+    arrivals: u64,
     views: BTreeMap<ClusterId, View>,
 }
 
@@ -149,6 +154,7 @@ impl Auditor {
             refused: BTreeSet::new(),
             acked: BTreeMap::new(),
             looks: 0,
+            arrivals: 0,
             views: BTreeMap::new(),
         }
     }

@@ -6,7 +6,7 @@ use sublet_broker::engine::Engine;
 use sublet_core::decision::Strategy;
 use sublet_core::id::ClusterId;
 use sublet_core::plan::Command;
-use sublet_core::reservation::{Ask, Phase};
+use sublet_core::reservation::Ask;
 use sublet_core::time::Time;
 use sublet_log::Writer;
 
@@ -38,10 +38,10 @@ impl Auditor {
             return;
         };
         let current = engine.books().ledger().stamp().revision == self.revision;
-        let waiting = self.live.iter().filter_map(|id| self.lives.get(id));
-        let quiet = waiting.filter(|life| life.phase == Phase::Pending).count() == 0;
+        // Those who wait have no influence: there is nothing that any of them could use (W1).
+        let quiet = engine.is_done() && !engine.is_behind();
         let known = self.keys.contains_key(&(requester.clone(), key.clone()));
-        if !engine.is_done() || !current || !quiet || known || self.revoked.contains(requester) {
+        if !current || !quiet || known || self.revoked.contains(requester) {
             return;
         }
         let now = time.max(self.time);
@@ -58,6 +58,10 @@ impl Auditor {
         ask: &Ask,
         now: Time,
     ) -> Option<Expected> {
+        let wanted = amounts(&ask.resources);
+        if self.exceeds(requester, wanted) {
+            return Some(Expected::Nobody);
+        }
         let mut best: Vec<(i128, ClusterId)> = Vec::new();
         for ((heard_by, cluster), ear) in &self.ears {
             let target = ask.target.as_ref().is_none_or(|target| target == cluster);
@@ -65,17 +69,11 @@ impl Auditor {
             if *heard_by != writer || !ear.heard || cluster == requester || !target {
                 continue;
             }
-            let standing = self.standings.get(cluster).cloned().unwrap_or_default();
             let advert = self.adverts.get(advert)?;
-            if standing.cordoned || standing.lost || self.revoked.contains(cluster) {
+            if !self.is_open(cluster) || !self.permits(requester, cluster) {
                 continue;
             }
-            let mut room = less(advert.allocatable, self.taken(cluster, advert).0);
-            if let Some(cap) = standing.cap {
-                let under = less(cap, self.held(cluster));
-                room = std::array::from_fn(|d| room[d].min(under[d]));
-            }
-            let wanted = amounts(&ask.resources);
+            let room = self.room_by(cluster, advert);
             if less(wanted, room) != Amounts::default() {
                 continue;
             }

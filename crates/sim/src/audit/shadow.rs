@@ -40,6 +40,8 @@ pub(super) struct Life {
     pub(super) requester: ClusterId,
     pub(super) key: Key,
     pub(super) ask: Ask,
+    pub(super) priority: i32,
+    pub(super) arrival: u64,
     pub(super) born: Revision,
     pub(super) phase: Phase,
     pub(super) provider: Option<ClusterId>,
@@ -109,7 +111,10 @@ impl Auditor {
     }
 
     fn requested(&mut self, event: &Event) {
-        let Event::Requested { id, requester, key, ask, until, .. } = event else { return };
+        let Event::Requested { id, requester, key, ask, until, priority } = event else { return };
+        let fair = *priority == ask.priority.min(self.priority_max(requester));
+        self.expect(fair, "W2", || format!("{id} has priority {priority}: {ask:?}"));
+        self.arrivals += 1;
         let bond = (requester.clone(), key.clone());
         let refused = self.refused.contains(&bond);
         self.expect(!refused, "I4", || format!("{key} of {requester} was refused and exists"));
@@ -121,6 +126,8 @@ impl Auditor {
             requester: requester.clone(),
             key: key.clone(),
             ask: ask.clone(),
+            priority: *priority,
+            arrival: self.arrivals,
             born: self.revision,
             phase: Phase::Pending,
             provider: None,

@@ -28,6 +28,11 @@ impl Auditor {
         self.compare(books, "I3");
     }
 
+    /// From now on until then a broker lets nothing expire.
+    pub(crate) fn spares(&mut self, writer: Writer, grace_over: Time) {
+        self.graces.insert(writer, grace_over);
+    }
+
     /// A broker planned something.
     pub(crate) fn stepped(
         &mut self,

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use sublet_broker::engine::Failure;
 use sublet_broker::stream::Cursor;
 use sublet_core::advertisement::{Advertisement, Capabilities, GrantReport, Number};
 use sublet_core::id::{ClusterId, Generation, ReservationId, Revision};
 use sublet_core::instruction::{Duty, Instruction, Side};
-use sublet_core::plan::{Command, Reply};
+use sublet_core::plan::Command;
 use sublet_core::resources::Resources;
 
 use super::{Task, World};
@@ -236,13 +237,13 @@ impl World {
                 }
                 self.told(at, part.instructions);
             }
-            (Order::Command(Command::Advertise(_)), Heard::Answer(Ok(settled))) => {
-                if let Reply::Advertised { instructions, .. } = settled.reply {
-                    self.told(at, instructions);
-                }
-            }
-            (Order::Command(Command::Acknowledge { id, generation, .. }), Heard::Answer(Ok(_))) => {
-                agent.confirmed.insert(*id, *generation);
+            (
+                Order::Command(Command::Acknowledge { id, generation, .. }),
+                Heard::Answer(Ok(_) | Err(Failure::Refused(_))),
+            ) => {
+                // A refusal too is an answer: nobody waits for this confirmation.
+                let newest = agent.confirmed.entry(*id).or_default();
+                *newest = (*newest).max(*generation);
             }
             _ => {}
         }
@@ -307,7 +308,13 @@ impl World {
         let Some(agent) = self.agents.get_mut(at).filter(|a| a.life == life && !a.old) else {
             return;
         };
+        if agent.confirmed.get(&id) >= Some(&generation) {
+            return;
+        }
         let (by, broker) = (agent.name.clone(), agent.dice.index(brokers));
+        // Said again until somebody answers.
+        let pause = agent.dice.between(2000, 6000);
+        self.after(pause, Task::Confirm { agent: at, life, id, generation });
         let order = Order::Command(Command::Acknowledge { by, id, generation });
         self.send(Party::Agent(at), order, broker, None);
     }

@@ -4,27 +4,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sublet_broker::clock::{Clock, Reading};
-use sublet_broker::engine::{Answer, Committer, Contradiction, Engine, Submitted, Work};
+use sublet_broker::engine::{
+    Answer, Committer, Contradiction, Engine, SWEEP_EVERY, Submitted, Work,
+};
 use sublet_broker::stream::Part;
 use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
+use sublet_core::event::Event;
 use sublet_core::instruction;
 use sublet_core::ledger::{self, Ledger};
 use sublet_core::market::Entry;
-use sublet_core::plan::{Action, Command};
 use sublet_core::time::{Span, Time};
-use sublet_log::{Log, Record, Writer, snapshot};
+use sublet_log::{Log, Writer, snapshot};
 
 use super::stream::Streams;
 use super::{EPOCH_MS, Task, World};
 use crate::dice::Dice;
 use crate::home::Fate;
 use crate::message::{Heard, Order, Ticket};
-
-/// As the engine's own threads have it.
-pub(super) const SWEEP_EVERY_MS: u64 = 200;
-pub(super) const RETRIES_MAX: u32 = 20;
-pub(super) const RETRY_PAUSE_MS: u64 = 250;
 
 type Mailbox = Arc<Mutex<Vec<(Ticket, Heard)>>>;
 type Look = Box<dyn Fn(&Ledger, Time) -> Heard + Send>;
@@ -54,14 +51,16 @@ pub(super) struct Process {
     mailbox: Mailbox,
     pub(super) streams: Streams,
     woken: bool,
-    pub(super) writing: bool,
-    pub(super) followed: Vec<Record>,
+    /// The committer is on its way with a batch, or to look for others' records.
+    pub(super) away: bool,
     pub(super) retries: u32,
     /// Since when nothing hindered it, in broker time.
     pub(super) healthy_since: Time,
     woken_ms: u64,
     /// The batch on its way takes long.
     pub(super) slow: bool,
+    /// An operator's word on the clock is in it.
+    pub(super) confirming: bool,
     /// A record may be there although nobody said so.
     pub(super) answer_lost: bool,
 }
@@ -132,12 +131,12 @@ impl World {
             mailbox: Mailbox::default(),
             streams: Streams::default(),
             woken: false,
-            writing: false,
-            followed: vec![],
+            away: false,
             retries: 0,
             healthy_since: grace_over,
             woken_ms: self.now,
             slow: false,
+            confirming: false,
             answer_lost: false,
         });
         self.trace.say(self.now, format_args!("broker {at} starts, life {life}"));
@@ -174,7 +173,7 @@ impl World {
         if self.brokers.get(at).is_none_or(|broker| broker.life != life) {
             return;
         }
-        self.after(SWEEP_EVERY_MS, Task::Tick { broker: at, life });
+        self.after(millis(SWEEP_EVERY), Task::Tick { broker: at, life });
         self.follow(at);
         self.wake(at, life);
     }
@@ -195,25 +194,16 @@ impl World {
         let calls = std::mem::take(&mut process.inbox);
         let time = process.clock.now(reading);
         self.audit.takes_in(process.writer, &process.engine, &calls, time);
-        let confirms = calls.iter().any(|call| confirms_clock(&call.order));
         for call in &calls {
             process.streams.open(call, &mut process.engine);
         }
         let (mailbox, retention) = (&process.mailbox, self.setup.policy.key_retention);
         let work = calls.into_iter().map(|call| submitted(call, mailbox, retention));
         let mut result = process.engine.step(work, time);
-        while result.is_ok() && process.engine.is_behind() {
+        while result.is_ok() && process.engine.is_behind() && !process.engine.is_planned() {
             result = process.engine.step([], time);
         }
-        if confirms && process.clock.is_suspended() {
-            self.sometimes.hit("clock confirmed");
-        }
-        if confirms {
-            process.clock.confirm(reading);
-            process.healthy_since = process.healthy_since.max(process.clock.now(reading));
-        }
-        let time = process.clock.now(reading);
-        if now >= process.swept_ms + SWEEP_EVERY_MS {
+        if now >= process.swept_ms + millis(SWEEP_EVERY) {
             process.swept_ms = now;
             let grace = time < process.grace_over && !planted(Bug::NoGrace);
             let expire = !process.clock.is_suspended() && !grace;
@@ -222,14 +212,47 @@ impl World {
             }
             result = result.and_then(|()| process.engine.sweep(time, expire));
         }
+        // Who waits is tried in pieces; anything may come in between two of them.
+        while result.is_ok() && process.engine.is_behind() && broker.dice.chance(700) {
+            result = process.engine.step([], time);
+        }
+        process.woken = process.engine.is_behind();
+        let again = process.woken;
         if let Err(contradiction) = result {
             let (invariant, why) = (named(&contradiction), format!("{contradiction:?}"));
             return self.fail(invariant, format!("the engine contradicts itself: {why}"));
         }
         self.audit.stepped(process.writer, &process.engine, time, &mut self.sometimes);
+        if again {
+            self.after(1, Task::Wake { broker: at, life });
+        }
         self.check_health(at, time);
         self.close(at);
+        if let Some(process) = self.brokers.get(at).and_then(|broker| broker.process.as_ref()) {
+            self.audit.idles(process.writer, &process.engine, time, &mut self.sometimes);
+        }
         self.tell_watchers(at);
+    }
+
+    /// Once the wall clock is believed again, holders have time to renew before anything expires.
+    pub(super) fn set_clock(&mut self, at: usize, set: impl FnOnce(&mut Clock, Reading)) {
+        let grace = self.setup.policy.recovery_grace;
+        let Some(broker) = self.brokers.get_mut(at) else { return };
+        let reading = broker.reading(self.now);
+        let Some(process) = &mut broker.process else { return };
+        let (suspended, before) = (process.clock.is_suspended(), process.clock.now(reading));
+        set(&mut process.clock, reading);
+        let now = process.clock.now(reading);
+        if suspended && !process.clock.is_suspended() {
+            self.sometimes.hit("clock confirmed");
+            process.grace_over = now.checked_add(grace).unwrap_or(now);
+            self.audit.spares(process.writer, process.grace_over);
+            process.healthy_since = process.healthy_since.max(process.grace_over);
+        }
+        if now.since(before).as_millis() > millis(SWEEP_EVERY) {
+            // Its time is far ahead of what it was: much becomes due at once.
+            process.healthy_since = process.healthy_since.max(now);
+        }
     }
 
     /// Expiry is owed only by a broker that nothing has hindered for a while.
@@ -237,7 +260,7 @@ impl World {
         let Some(broker) = self.brokers.get_mut(at) else { return };
         let cut = broker.cut_until > self.now;
         let Some(process) = &mut broker.process else { return };
-        let slept = self.now > process.woken_ms + 3 * SWEEP_EVERY_MS;
+        let slept = self.now > process.woken_ms + 3 * millis(SWEEP_EVERY);
         process.woken_ms = self.now;
         if cut || slept || process.slow || process.clock.is_suspended() || process.retries > 0 {
             process.healthy_since = process.healthy_since.max(time);
@@ -250,12 +273,14 @@ impl World {
         let Some(broker) = self.brokers.get_mut(at) else { return };
         let life = broker.life;
         let Some(process) = &mut broker.process else { return };
-        if process.writing {
+        if process.away {
             return;
         }
         let (batch, answers) = process.engine.close();
         if let Some(batch) = batch {
-            process.writing = true;
+            process.away = true;
+            let confirms = |event: &Event| matches!(event, Event::ClockConfirmed { .. });
+            process.confirming = batch.body.events().iter().any(confirms);
             let slow = !self.healing && self.disk.chance(self.setup.disk.slow);
             let delay = if slow { self.disk.between(500, 6000) } else { self.disk.between(1, 5) };
             process.slow = slow;
@@ -298,6 +323,11 @@ impl World {
     }
 }
 
+/// As virtual time counts.
+pub(super) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Which invariant the engine's own last check stood for.
 fn named(contradiction: &Contradiction) -> &'static str {
     match contradiction {
@@ -307,10 +337,6 @@ fn named(contradiction: &Contradiction) -> &'static str {
         Contradiction::Ledger(ledger::Error::Illegal { .. }) => "I6",
         _ => "I2",
     }
-}
-
-fn confirms_clock(order: &Order) -> bool {
-    matches!(order, Order::Command(Command::Operate { action: Action::ConfirmClock, .. }))
 }
 
 fn submitted(call: Ticket, mailbox: &Mailbox, retention: Span) -> Submitted<Ticket> {

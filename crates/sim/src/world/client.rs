@@ -57,6 +57,24 @@ impl World {
         let cluster = dice.index(self.agents.len());
         let old = self.agents.get(cluster).is_some_and(|agent| agent.old);
         let ask = self.draw_ask(&mut dice, old);
+        self.need(cluster, ask, dice);
+    }
+
+    /// A cluster needs many things at once and waits for them: more than one plan tries, so that
+    /// they are tried in pieces.
+    pub(super) fn crowd(&mut self, dice: &mut Dice) {
+        let cluster = dice.index(self.agents.len());
+        let count = if self.agents.get(cluster).is_some_and(|agent| agent.old) { 0 } else { 90 };
+        for number in 0..dice.between(count / 2, count) {
+            let mut dice = dice.fork(number);
+            let ask = self.draw_ask(&mut dice, false);
+            let wait = Some(Span::from_secs(dice.between(10, 60)));
+            self.need(cluster, Ask { wait, ..ask }, dice);
+        }
+    }
+
+    fn need(&mut self, cluster: usize, ask: Ask, mut dice: Dice) {
+        let old = self.agents.get(cluster).is_some_and(|agent| agent.old);
         let uses = dice.below(4);
         // A few reuse a key for something else, which must be refused.
         let mine = self.requests.iter().filter(|request| request.cluster == cluster).count();

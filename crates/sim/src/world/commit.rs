@@ -1,27 +1,38 @@
 //! Between a broker and the log: appends, their fates, and what others wrote.
 
-use sublet_broker::engine::{Batch, Commit};
+use sublet_broker::clock::Clock;
+use sublet_broker::engine::{Batch, Commit, RETRIES_MAX, RETRY_PAUSE};
 use sublet_log::Record;
 
-use super::broker::{RETRIES_MAX, RETRY_PAUSE_MS, SWEEP_EVERY_MS};
+use super::broker::millis;
 use super::{Task, World};
 use crate::home::Fate;
 
 impl World {
-    /// Reads on what others wrote, as the writing thread does between two batches.
+    /// Sends the committer to look for what others wrote, as is done between two batches: while it
+    /// is away nothing is handed to the disk, and planning goes on.
     pub(super) fn follow(&mut self, at: usize) {
         let (several, now) = (self.brokers.len() > 1, self.now);
         let Some(broker) = self.brokers.get_mut(at) else { return };
-        let cut = broker.cut_until > now;
-        let fate = if cut { Fate::Cut } else { Fate::Fine };
         let wants = several && broker.paused_until <= now && broker.dice.chance(800);
-        let Some(process) = broker.process.as_mut().filter(|p| wants && !p.writing) else { return };
-        if let Ok(records) = process.committer.catch_up(&self.home.handle(fate))
-            && !records.is_empty()
-        {
-            self.sometimes.hit("others' records followed");
-            self.overtaken(at, &records);
-        }
+        let (life, delay) = (broker.life, broker.dice.below(4));
+        let Some(process) = broker.process.as_mut().filter(|p| wants && !p.away) else { return };
+        process.away = true;
+        self.after(delay, Task::Follow { broker: at, life });
+    }
+
+    /// The moment in which the committer reads on. A log that cannot be read now is noticed by
+    /// whoever writes next.
+    pub(super) fn read_on(&mut self, at: usize, life: u64) {
+        let now = self.now;
+        let Some(broker) = self.brokers.get_mut(at).filter(|broker| broker.life == life) else {
+            return;
+        };
+        let fate = if broker.cut_until > now { Fate::Cut } else { Fate::Fine };
+        let Some(process) = &mut broker.process else { return };
+        let records = process.committer.catch_up(&self.home.handle(fate)).unwrap_or_default();
+        let delay = broker.dice.below(4);
+        self.after(delay, Task::Followed { broker: at, life, records });
     }
 
     /// The moment in which a record reaches the log, or does not.
@@ -32,11 +43,6 @@ impl World {
         };
         let log = self.home.handle(fate);
         let Some(process) = &mut broker.process else { return };
-        let mut early = vec![];
-        if batch.is_some() && self.setup.brokers > 1 && broker.dice.chance(100) {
-            // The writing thread looked for others' records just before it was handed this one.
-            early = process.committer.catch_up(&log).unwrap_or_default();
-        }
         let commit = match batch {
             Some(batch) => process.committer.commit(&log, batch),
             None => process.committer.retry(&log),
@@ -49,13 +55,11 @@ impl World {
         if matches!(commit, Commit::Unknown(_)) && process.retries < RETRIES_MAX {
             process.retries += 1;
             self.trace.say(self.now, format_args!("broker {at} does not know, {fate:?}"));
-            return self.after(RETRY_PAUSE_MS, Task::Append { broker: at, life, batch: None });
+            let pause = millis(RETRY_PAUSE);
+            return self.after(pause, Task::Append { broker: at, life, batch: None });
         }
         let delay = broker.dice.below(4);
         self.trace.say(self.now, format_args!("broker {at} appended, {fate:?}: {commit:?}"));
-        if !early.is_empty() {
-            self.after(delay, Task::Followed { broker: at, life, records: early });
-        }
         self.after(delay, Task::Written { broker: at, life, commit });
     }
 
@@ -80,12 +84,25 @@ impl World {
     }
 
     pub(super) fn followed(&mut self, at: usize, life: u64, records: Vec<Record>) {
+        let now = self.now;
         let Some(broker) = self.brokers.get_mut(at).filter(|broker| broker.life == life) else {
             return;
         };
-        if let Some(process) = &mut broker.process {
-            process.followed.extend(records);
+        if broker.paused_until > now {
+            let rest = broker.paused_until - now;
+            return self.after(rest, Task::Followed { broker: at, life, records });
         }
+        let Some(process) = &mut broker.process else { return };
+        process.away = false;
+        if !records.is_empty() {
+            let planned = !process.engine.is_done();
+            self.sometimes.hit("others' records followed");
+            if planned {
+                self.sometimes.hit("planned while others' records were read");
+            }
+            self.overtaken(at, &records);
+        }
+        self.wake(at, life);
     }
 
     pub(super) fn written(&mut self, at: usize, life: u64, commit: Commit) {
@@ -98,7 +115,7 @@ impl World {
             return self.after(rest, Task::Written { broker: at, life, commit });
         }
         let Some(process) = &mut broker.process else { return };
-        process.writing = false;
+        process.away = false;
         process.retries = 0;
         process.slow = false;
         if !process.engine.is_done() {
@@ -107,16 +124,17 @@ impl World {
         match commit {
             Commit::Done { then } => {
                 let answers = process.engine.committed();
+                if std::mem::take(&mut process.confirming) {
+                    self.set_clock(at, Clock::confirm);
+                }
                 self.answer(at, answers);
                 if !then.is_empty() {
                     self.overtaken(at, &then);
                 }
             }
             Commit::Overtaken(records) => {
-                let mut all = std::mem::take(&mut process.followed);
-                all.extend(records);
                 self.sometimes.hit("overtaken and planned again");
-                self.overtaken(at, &all);
+                self.overtaken(at, &records);
             }
             Commit::Unknown(_) => self.halt(at, "log was silent for too long"),
             Commit::Dead(_) => self.halt(at, "disk failed"),
@@ -136,20 +154,13 @@ impl World {
 
     fn overtaken(&mut self, at: usize, records: &[Record]) {
         let Some(broker) = self.brokers.get_mut(at) else { return };
-        let reading = broker.reading(self.now);
         let Some(process) = &mut broker.process else { return };
         self.audit.replans(process.writer);
         if let Err(contradiction) = process.engine.overtaken(records) {
             return self.fail("I2", format!("others' records do not fit: {contradiction}"));
         }
         if let Some(last) = records.last() {
-            let before = process.clock.now(reading);
-            process.clock.saw(last.time(), reading);
-            let after = process.clock.now(reading);
-            if after.since(before).as_millis() > SWEEP_EVERY_MS {
-                // Another broker's time is ahead: much becomes due at once.
-                process.healthy_since = process.healthy_since.max(after);
-            }
+            self.set_clock(at, |clock, reading| clock.saw(last.time(), reading));
         }
     }
 }

@@ -27,6 +27,7 @@ impl World {
         let until = self.now + dice.between(200, longest);
         match step.act {
             Act::Ask => self.ask(dice),
+            Act::Crowd => self.crowd(&mut dice),
             Act::CrashBroker => self.kill(broker, dice.between(10, 8000)),
             Act::PauseBroker => {
                 // A later pause does not end an earlier one.

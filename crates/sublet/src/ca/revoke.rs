@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
+use clap::builder::NonEmptyStringValueParser;
 use sublet_wire::v1::Revocation;
 
 use super::{Authority, Place};
@@ -19,7 +20,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     place: Place,
     /// Why, for the log.
-    #[arg(long, value_name = "REASON", default_value = "revoked by its CA")]
+    #[arg(long, value_name = "REASON", value_parser = NonEmptyStringValueParser::new(), default_value = "revoked by its CA")]
     why: String,
     #[command(flatten)]
     connection: Connection,

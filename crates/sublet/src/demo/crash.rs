@@ -61,8 +61,9 @@ pub(super) async fn survive(world: &mut World, stage: &mut Stage) -> Result<()> 
     stage.table(&world.all_active().await?).await
 }
 
-/// Asks again under the same key until the outcome is known. A broker that has just come back may
-/// not have heard of any cluster yet, and then says that there is none.
+/// Asks again under the same key until the outcome is known. A broker that has just come back
+/// remembers the clusters, but does not choose one before it has heard of it again: until then it
+/// says 503.
 async fn persist(client: &Client, key: &Key) -> Result<Reservation, Error> {
     let until = Instant::now() + PATIENCE;
     loop {

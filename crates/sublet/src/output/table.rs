@@ -74,7 +74,7 @@ impl Table {
         let lines = headings.into_iter().chain(rows).map(|row| self.shown(row));
         let lines: Vec<_> = lines.collect();
         for line in &lines {
-            self.widths.resize(line.len(), 0);
+            self.widths.resize(self.widths.len().max(line.len()), 0);
             for (width, cell) in self.widths.iter_mut().zip(line) {
                 *width = cell.width().max(*width);
             }

@@ -1,6 +1,7 @@
-//! A list that is looked at again and again: only what has changed is printed.
+//! A list that is looked at again and again: only what has changed is printed, and what is gone is
+//! forgotten.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use anyhow::{Context, Result};
@@ -26,7 +27,7 @@ impl Watch {
     }
 
     /// Prints those of `rows` that are new or other than before; JSON one a line, so that a script
-    /// can read them as they come.
+    /// can read them as they come. A table also says which are gone.
     pub(crate) fn print<R: Row>(
         &mut self,
         rows: &[R],
@@ -39,6 +40,7 @@ impl Watch {
                 changed.push(row);
             }
         }
+        let gone = self.forget_all_but(rows);
         match self.format {
             Some(Format::Json) => {
                 for row in changed {
@@ -55,10 +57,19 @@ impl Watch {
                 changed.iter().try_for_each(|row| writeln!(out, "{}", row.name()))?;
             }
             None | Some(Format::Wide) => {
-                self.table.print(changed.iter().map(|row| row.cells(now)).collect(), out)?;
+                let changed = changed.iter().map(|row| row.cells(now));
+                let gone = gone.into_iter().map(|name| vec![name.into(), "gone".into()]);
+                self.table.print(changed.chain(gone).collect(), out)?;
             }
         }
         Ok(out.flush()?)
+    }
+
+    /// The names of those that were there and are no more.
+    fn forget_all_but<R: Row>(&mut self, rows: &[R]) -> Vec<String> {
+        let left: BTreeSet<_> = rows.iter().map(Row::name).collect();
+        let gone = self.seen.extract_if(.., |name, _| !left.contains(name));
+        gone.map(|(name, _)| name).collect()
     }
 
     fn is_news<R: Row>(&mut self, row: &R) -> Result<bool> {
@@ -110,5 +121,22 @@ mod tests {
         }
         let said = String::from_utf8(out).unwrap();
         assert_eq!(said, "NAME   PHASE\na      Pending\nb      Active\na      Reserved\n");
+    }
+
+    #[test]
+    fn what_is_gone_is_said_and_forgotten_and_is_news_when_it_comes_back() {
+        let mut out = Vec::new();
+        let mut watch = Watch::new::<Thing>(None);
+        let a = || thing("a", "Active", "1s");
+        for rows in [vec![a(), thing("b", "Active", "1s")], vec![a()], vec![a()], vec![]] {
+            watch.print(&rows, Time::default(), &mut out).unwrap();
+        }
+        assert!(watch.seen.is_empty());
+        watch.print(&[a()], Time::default(), &mut out).unwrap();
+        let said = String::from_utf8(out).unwrap();
+        let lines: Vec<_> = said.lines().skip(1).collect();
+        let expected =
+            ["a      Active", "b      Active", "b      gone", "a      gone", "a      Active"];
+        assert_eq!(lines, expected);
     }
 }

@@ -33,6 +33,22 @@ pub(crate) fn wait_for<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     panic!("{what} did not come");
 }
 
+/// Starts a broker on a port, and says on which.
+fn serve(anna: &Person, port: &str) -> (Owned, String) {
+    let line = "broker --policy policy.toml --data-dir data --http-cert-path certs/broker --address-file at.json \
+                --http-bind-address 127.0.0.1 --health-probe-bind-address 0 --end-with-stdin --http-port";
+    let words: Vec<_> = line.split_whitespace().chain([port]).collect();
+    let log = File::options().create(true).append(true).open(anna.path("broker.log")).unwrap();
+    // What an earlier one said of itself is not this one's.
+    drop(std::fs::remove_file(anna.path("at.json")));
+    let mut command = anna.command(&words);
+    let command = command.stdin(Stdio::piped()).stdout(log.try_clone().unwrap()).stderr(log);
+    let broker = Owned(command.spawn().unwrap());
+    let text = wait_for("the broker", || std::fs::read(anna.path("at.json")).ok());
+    let at: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    (broker, at["http"].as_str().unwrap().rsplit(':').next().unwrap().to_owned())
+}
+
 /// A broker and those who use it: the operator anna, whose context is in use, and two clusters.
 pub(crate) struct Town {
     pub(crate) anna: Person,
@@ -51,27 +67,13 @@ impl Town {
         }
         // What is due ends soon after a start, so that no test has to wait for it.
         std::fs::write(anna.path("policy.toml"), "recovery_grace = \"1s\"\n").unwrap();
-        let line = "broker --policy policy.toml --data-dir data --http-cert-path certs/broker --address-file at.json \
-                    --http-bind-address 127.0.0.1 --http-port 0 --health-probe-bind-address 0 --end-with-stdin";
-        let words: Vec<_> = line.split_whitespace().collect();
-        let log = File::create(anna.path("broker.log")).unwrap();
-        let mut command = anna.command(&words);
-        let child = command
-            .stdin(Stdio::piped())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let broker = Some(Owned(child));
-        let text = wait_for("the broker", || std::fs::read(anna.path("at.json")).ok());
-        let at: serde_json::Value = serde_json::from_slice(&text).unwrap();
-        let port = at["http"].as_str().unwrap().rsplit(':').next().unwrap();
+        let (broker, port) = serve(&anna, "0");
         let url = format!("https://127.0.0.1:{port}");
         for name in ["anna", "shop", "edge"] {
             let path = format!("--cert-path certs/{name} --broker-url {url}");
             anna.ok(&format!("config set-context {name} {path}"));
         }
-        Self { anna, url, broker }
+        Self { anna, url, broker: Some(broker) }
     }
 
     /// edge says that it has so many cores, a GiB for each, all of them free.
@@ -85,6 +87,13 @@ impl Town {
 
     pub(crate) fn stop(&mut self) {
         self.broker = None;
+    }
+
+    /// Kills the broker, and starts it again where it was.
+    pub(crate) fn restart(&mut self) {
+        self.stop();
+        let port = self.url.rsplit(':').next().unwrap();
+        self.broker = Some(serve(&self.anna, port).0);
     }
 
     /// Runs a command as shop or edge.

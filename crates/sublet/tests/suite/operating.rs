@@ -120,3 +120,30 @@ fn the_folder_of_a_running_broker_is_printed_checked_and_copied() {
     town.anna.ok("restore copy.sublet again");
     assert!(town.anna.ok("log again").contains(&id));
 }
+
+#[test]
+fn what_the_broker_decides_by_itself_has_its_audit_line_too() {
+    let town = Town::new();
+    town.edge_has(2);
+    let audited = |message: &str, id: &str, more: &str| {
+        crate::broker::wait_for(message, || {
+            let log = town.anna.read("broker.log");
+            let about = |line: &&str| line.contains(" audit: ") && line.contains(id);
+            let mut lines = log.lines().filter(about);
+            lines
+                .find(|line| line.contains(&format!(": {message} ")) && line.contains(more))
+                .map(drop)
+        });
+    };
+    let wish = "request --memory 1Gi -o name";
+    let waits = town.ok_as("shop", &format!("{wish} --cpu 3 --wait 10m --detach"));
+    town.edge_has(4);
+    audited("granted", waits.trim(), "provider=edge");
+    let short = town.ok_as("shop", &format!("{wish} --cpu 1 --duration 1s"));
+    audited("ending", short.trim(), "reason=\"Expired\" by=\"the broker\"");
+    town.anna.ok("lost edge --why burnt-down");
+    audited("ended", waits.trim(), "reason=\"ProviderLost\" by=\"the broker\"");
+    audited("ended", short.trim(), "confirmation=ProviderLost");
+    town.edge_has(4);
+    audited("provider returned", "cluster=edge", "");
+}

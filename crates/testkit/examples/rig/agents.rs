@@ -1,7 +1,7 @@
 //! An agent in every cluster: `sublet agent` as a process of its own, under the role and the account
 //! that `deploy/agent` gives it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -12,16 +12,26 @@ use crate::broker::Broker;
 const RBAC: &str = include_str!("../../../../deploy/agent/rbac.yaml");
 const NAMESPACE: &str = "sublet";
 
-/// Installs what an agent needs.
-pub(crate) fn prepare(cluster: &Cluster, broker: &Broker) -> Result<()> {
-    cluster.apply_crds(&kinds(broker.sublet_path())?)?;
-    cluster.apply(RBAC)?;
-    Ok(())
+/// Where an agent serves its metrics, by its own word.
+pub(crate) fn metrics_at(at: &Path) -> Option<String> {
+    let at: serde_json::Value = serde_json::from_slice(&std::fs::read(at).ok()?).ok()?;
+    at["metrics"].as_str().map(str::to_owned)
 }
 
-/// Starts it, with more flags.
-pub(crate) fn start(cluster: &Cluster, broker: &Broker, more: &[&str]) -> Result<Process> {
-    let account = cluster.account(NAMESPACE, "sublet-agent")?;
+/// Installs what an agent needs; the kubeconfig of its account.
+pub(crate) fn prepare(cluster: &Cluster, broker: &Broker) -> Result<PathBuf> {
+    cluster.apply_crds(&kinds(broker.sublet_path())?)?;
+    cluster.apply(RBAC)?;
+    Ok(cluster.account(NAMESPACE, "sublet-agent")?)
+}
+
+/// Starts it under its account, with more flags.
+pub(crate) fn start(
+    cluster: &Cluster,
+    broker: &Broker,
+    account: &Path,
+    more: &[&str],
+) -> Result<Process> {
     let recipe = Recipe::new(broker.sublet_path())
         .args(["agent", "--broker-transport=http", "--health-probe-bind-address=0"])
         .arg(format!("--broker-url={}", broker.url()))

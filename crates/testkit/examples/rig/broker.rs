@@ -22,10 +22,10 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// Starts one in the folder of the first cluster, with a certificate for each.
-    pub(crate) fn start(clusters: &[Cluster]) -> Result<Self> {
+    /// Starts this program as one, in the folder of the first cluster, with a certificate for each.
+    pub(crate) fn start(clusters: &[Cluster], sublet: PathBuf) -> Result<Self> {
         let first = clusters.first().context("a broker wants a cluster")?;
-        let (sublet, folder) = (program()?, first.folder().join("broker"));
+        let folder = first.folder().join("broker");
         fs::create_dir(&folder).with_context(|| format!("making {}", folder.display()))?;
         let recipe = Recipe::new(&sublet).folder(&folder).args(
             "broker --data-dir data --http-cert-path certs/broker --address-file at.json \
@@ -72,12 +72,12 @@ impl Broker {
 
     /// How to use it, ready to paste.
     pub(crate) fn show(&self) {
-        let (sublet, folder) = (self.sublet.display(), self.folder.display());
+        let folder = self.folder.display();
         let pid = self.process.pid().map_or_else(|| "gone".to_owned(), |pid| pid.to_string());
         println!("\nbroker: {} (pid {pid}, log {})", self.url, self.process.log().display());
         println!("    export SUBLET_CONFIG={folder}/config.toml");
-        println!("    {sublet} get clusters");
-        println!("    {sublet} config get-contexts     # {OPERATOR}, and one for each cluster");
+        println!("    sublet get clusters");
+        println!("    sublet config get-contexts     # {OPERATOR}, and one for each cluster");
         println!("  a certificate for each cluster: {folder}/certs/<cluster>");
     }
 
@@ -94,14 +94,23 @@ impl Broker {
         clusters.iter().try_for_each(|cluster| issue(cluster.name(), &[]))
     }
 
+    /// What the program answers to an operator.
+    pub(crate) fn ask(&self, arguments: &[&str]) -> Result<serde_json::Value> {
+        Ok(serde_json::from_str(&self.answer(arguments)?)?)
+    }
+
     fn sublet(&self, arguments: &[&str]) -> Result<()> {
+        self.answer(arguments).map(drop)
+    }
+
+    fn answer(&self, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.sublet);
         command.args(arguments).current_dir(&self.folder);
         let output = command.env("SUBLET_CONFIG", self.folder.join("config.toml")).output();
         let output = output.with_context(|| format!("starting {}", self.sublet.display()))?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "sublet {}: {said}", arguments.join(" "));
-        Ok(())
+        Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Where it serves, which it writes down when it does.
@@ -123,7 +132,7 @@ fn port(at: &Path) -> Option<String> {
 }
 
 /// `sublet`, which cargo puts two folders above its examples.
-fn program() -> Result<PathBuf> {
+pub(crate) fn program() -> Result<PathBuf> {
     let rig = std::env::current_exe().context("this program's own path is not known")?;
     let built = rig.parent().and_then(Path::parent).context("no folder above")?.join("sublet");
     ensure!(built.is_file(), "{} is not there: run `cargo build`", built.display());

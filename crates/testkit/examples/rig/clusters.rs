@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use sublet_testkit::binaries::{Binaries, Kit, Program};
 use sublet_testkit::wait::Stopwatch;
 use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agents;
-use crate::broker::Broker;
+use crate::broker::{Broker, program};
 
 /// What to do with clusters.
 #[derive(clap::Subcommand)]
@@ -76,12 +77,12 @@ impl Rig {
         for cluster in &clusters {
             cluster.add_nodes(&Nodes::new(format!("{}-node", cluster.name()), up.nodes))?;
         }
-        let broker = up.broker.then(|| Broker::start(&clusters)).transpose()?;
+        let broker = up.broker.then(|| Broker::start(&clusters, program()?)).transpose()?;
         let wanted = broker.as_ref().filter(|_| up.agents);
         let agents = wanted.into_iter().flat_map(|broker| {
             clusters.iter().map(move |cluster| {
-                agents::prepare(cluster, broker)?;
-                agents::start(cluster, broker, &[])
+                let account = agents::prepare(cluster, broker)?;
+                agents::start(cluster, broker, &account, &[])
             })
         });
         let agents = agents.collect::<Result<_>>()?;
@@ -102,6 +103,13 @@ impl Rig {
         if !self.liqo.is_empty() {
             println!("  each has Liqo, under its own name as the id; its network is off");
         }
+        let kubectl =
+            Binaries::of_this_machine(Kit::Kubernetes).map(|all| all.path(Program::Kubectl));
+        let kubectl = kubectl.ok().and_then(Path::parent);
+        let sublet = self.broker.as_ref().and_then(|broker| broker.sublet_path().parent());
+        let folders: Vec<_> = [sublet, kubectl].into_iter().flatten().collect();
+        let folders: Vec<_> = folders.iter().map(|path| path.display().to_string()).collect();
+        println!("\nthe programs:\n    export PATH={}:$PATH", folders.join(":"));
         if let Some(broker) = &self.broker {
             broker.show();
         }

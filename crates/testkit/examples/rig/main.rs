@@ -6,6 +6,8 @@ mod broker;
 mod clusters;
 mod footprint;
 mod kube;
+mod latency;
+mod used;
 
 use std::process::ExitCode;
 
@@ -26,8 +28,8 @@ enum Verb {
     /// Clusters that stay up
     #[command(subcommand)]
     Clusters(clusters::Verb),
-    /// Measure what an agent costs
-    Footprint,
+    /// Measure what an agent costs, and how quick it is
+    Footprint(footprint::Args),
 }
 
 /// What `cargo xtask test` takes for "not on this machine", unlike "does not work".
@@ -43,7 +45,7 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => said(&error, 1),
         },
-        Verb::Footprint => match footprint::run() {
+        Verb::Footprint(args) => match footprint::run(args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => said(&error, 1),
         },

@@ -210,8 +210,10 @@ impl Advertisement {
             .as_ref()
             .map(|grants| grants.iter().enumerate().map(|(at, grant)| grant.to_core(at)).collect());
         let number = self.number.as_ref();
+        let name = self.cluster_name.chars().take(core::Advertisement::NAME_MAX).collect();
         let advertisement = core::Advertisement {
             cluster,
+            name,
             number: number
                 .map(|n| core::Number { incarnation: n.incarnation, sequence: n.sequence }),
             capacity,
@@ -350,14 +352,14 @@ fn micros(text: &str) -> Option<u64> {
 
 /// From the core.
 impl Advertisement {
-    /// What the broker knows of a cluster; `name` is what its agent calls it.
-    pub fn of(books: &Books, entry: &Entry, name: &str) -> Self {
+    /// What the broker knows of a cluster.
+    pub fn of(books: &Books, entry: &Entry) -> Self {
         let known = &entry.advertisement;
         let grants = known.grants.as_ref().map(|all| all.iter().map(GrantReport::from).collect());
         let is_old = known.capabilities == core::Capabilities::default();
         Self {
             cluster_id: known.cluster.to_string(),
-            cluster_name: name.to_owned(),
+            cluster_name: known.name.clone(),
             resources: ResourceMetrics::of(books, known),
             timestamp: Some(Timestamp::from(entry.received_at).whole_seconds()),
             number: known

@@ -22,7 +22,7 @@ pub use candidate::{Candidate, CandidateList, CandidateRequest};
 pub use cluster::{Cluster, ClusterList};
 pub use explanation::{Explanation, Granted, Left, Lift, Nearest, Price, Ranked, Refused};
 pub use instruction::{Acknowledgement, Cursor, Instruction, WatchEvent, WatchType};
-pub use operator::{Cap, ClusterDecision, Note, Revocation, RevocationList, Why};
+pub use operator::{Cap, ClusterDecision, Note, Revocation, RevocationList, Why, why};
 pub use quantities::{Amounts, Quantities};
 pub use request::{Constraint, Operator, ReservationRequest};
 pub use reservation::{

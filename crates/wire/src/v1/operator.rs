@@ -14,8 +14,8 @@ use crate::problem::Invalid;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Why {
-    /// Why, for whoever reads the log later.
-    #[serde(default)]
+    /// Why, for whoever reads the log later; not empty.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
     pub why: String,
 }
 
@@ -23,8 +23,8 @@ pub struct Why {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct ClusterDecision {
-    /// Why, for whoever reads the log later.
-    #[serde(default)]
+    /// Why, for whoever reads the log later; not empty.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
     pub why: String,
     /// Also about a cluster that nobody has heard of; without it that is taken for a slip.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -38,8 +38,8 @@ pub struct Cap {
     /// By resource; what is not named is not bounded, and an empty one lifts the cap.
     #[serde(default)]
     pub limits: Amounts,
-    /// Why, for whoever reads the log later.
-    #[serde(default)]
+    /// Why, for whoever reads the log later; not empty.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
     pub why: String,
     /// Also about a cluster that nobody has heard of; without it that is taken for a slip.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -59,8 +59,8 @@ pub struct Revocation {
     /// Who decided it; only in answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Why, for whoever reads the log later.
-    #[serde(default)]
+    /// Why, for whoever reads the log later; not empty.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
     pub why: String,
 }
 
@@ -88,6 +88,15 @@ object!(Cap { "limits" => limits, "why" => why, "force" => force });
 object!(Revocation { "clusterID" => cluster_id, "serial" => serial, "by" => by, "why" => why });
 object!(RevocationList { "revocations" => revocations });
 object!(Note { "by" => by, "why" => why });
+
+/// A reason that says something: what operators decide is in the log with who and why.
+pub fn why(sent: String) -> Result<String, Invalid> {
+    if sent.trim().is_empty() {
+        let what = "say why, for whoever reads the log later";
+        return Err(Invalid::field("why".to_owned(), what));
+    }
+    Ok(sent)
+}
 
 impl Cap {
     /// The bounds.

@@ -53,7 +53,7 @@ fn everything_that_is_said_arrives_and_comes_back() {
     let now: sublet_wire::Timestamp = "2026-11-15T22:11:16Z".parse().unwrap();
     assert!(books.hear(known, now.time(), &Silence::default()));
     let entry = books.market().entry(&"c1".parse().unwrap()).expect("it was heard");
-    let shown = Advertisement::of(&books, entry, "cluster-advertisement");
+    let shown = Advertisement::of(&books, entry);
     let shown: Value = serde_json::from_slice(&encode(&shown)).unwrap();
     // What is free is ours to say: the ghost of a grant that no ledger knows is subtracted, except
     // for what its pods take already.
@@ -160,6 +160,6 @@ fn age_is_counted_from_when_the_broker_heard_it() {
     let heard = Time::from_millis(1_794_780_000_123);
     books.hear(converted(&whole()).unwrap(), heard, &Silence::default());
     let entry = books.market().entry(&"c1".parse().unwrap()).unwrap();
-    let shown = Advertisement::of(&books, entry, "");
+    let shown = Advertisement::of(&books, entry);
     assert_eq!(shown.timestamp.unwrap().time(), Time::from_millis(1_794_780_000_000));
 }

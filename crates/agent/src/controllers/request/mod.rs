@@ -168,7 +168,10 @@ impl<'a> Work<'a> {
                 tracing::warn!(%why, "the broker does not release a deleted request");
                 self.unfinalize().await
             }
-            Err(error) => self.unavailable(&error).await,
+            Err(error) => {
+                self.write(&Fact::Unreleased(&error)).await?;
+                Ok(retry(&error))
+            }
         }
     }
 
@@ -274,9 +277,7 @@ impl<'a> Work<'a> {
 
     /// Writes what became known, if that is new.
     async fn write(&mut self, fact: &Fact<'_>) -> Result<()> {
-        let known = self.request.status.clone().unwrap_or_default();
-        let generation = self.request.meta().generation;
-        let Some(change) = after(&known, fact, generation, self.context.now()) else {
+        let Some(change) = after(&self.request, fact, self.context.now()) else {
             return Ok(());
         };
         self.request.status = Some(change.status);

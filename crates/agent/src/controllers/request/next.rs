@@ -127,7 +127,7 @@ fn is_old(reservation: &str) -> bool {
 fn held(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Step {
     let promise = match view.said {
         Said::Unasked if is_worth_a_look(view, status, ask) => return Step::Look,
-        Said::Unasked => return Step::Rest(Some(patience(status, ask))),
+        Said::Unasked => return Step::Rest(Some(patience(view, status, ask))),
         Said::Nothing if is_old(&status.reservation_name) => {
             return by_our_clock(view, status, ask);
         }
@@ -135,7 +135,7 @@ fn held(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Step {
         Said::Promise(promise) => promise,
     };
     if matches!(status.phase, Some(RequestPhase::Pending | RequestPhase::Releasing)) {
-        return Step::Rest(Some(patience(status, ask)));
+        return Step::Rest(Some(patience(view, status, ask)));
     }
     if view.instruction.is_none()
         && let Some(order) = promise.order().filter(|order| order.duty == Duty::Keep)
@@ -146,11 +146,16 @@ fn held(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Step {
         if promise.amounts != ask.resources {
             return Step::Resize(ask.resources.clone());
         }
-        return ask.duration.map_or(Step::Observe, Step::Renew);
+        let known = status.observed_duration.as_deref().and_then(|text| text.parse::<Span>().ok());
+        return match ask.duration {
+            Some(duration) if known != Some(duration) => Step::Renew(duration),
+            // The end stays where it is.
+            _ => Step::Observe,
+        };
     }
     match ask.duration.filter(|duration| is_renewal_due(view, status, *duration)) {
         Some(duration) => Step::Renew(duration),
-        None => Step::Rest(Some(patience(status, ask))),
+        None => Step::Rest(Some(patience(view, status, ask))),
     }
 }
 
@@ -221,12 +226,23 @@ fn expiry(status: &ResourceRequestStatus) -> Option<Time> {
     to_time("status.expiresAt", status.expires_at.as_ref()?).ok()
 }
 
-fn patience(status: &ResourceRequestStatus, ask: &Ask) -> Duration {
+/// How long until the next look, if nobody says anything. Of the end of waiting nobody does: it is
+/// looked for when it is due, so long after the request was made, by the one clock that made it.
+fn patience(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Duration {
     let renewal = ask.duration.map(|duration| Duration::from_millis(duration.as_millis() / 3));
+    let waited = || {
+        let created =
+            to_time("creationTimestamp", view.request.meta().creation_timestamp.as_ref()?);
+        // Objects keep whole seconds, and the broker looks after each.
+        let end = created.ok()?.checked_add(ask.wait?)?.checked_add(Span::from_secs(2))?;
+        let left = end.since(view.now);
+        (!left.is_zero()).then(|| Duration::from_millis(left.as_millis()))
+    };
     match status.phase {
         Some(RequestPhase::Reserved | RequestPhase::Active) => {
             renewal.unwrap_or(MAKE_SURE).clamp(Duration::from_millis(500), MAKE_SURE)
         }
+        Some(RequestPhase::Pending) => waited().unwrap_or(ASK_AGAIN).min(ASK_AGAIN),
         _ => ASK_AGAIN,
     }
 }

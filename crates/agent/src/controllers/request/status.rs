@@ -3,7 +3,7 @@
 use sublet_core::reservation::Phase;
 use sublet_core::time::Time;
 use sublet_crds::condition::{Reason, Statement, Type, say};
-use sublet_crds::{RequestPhase, ResourceRequestStatus, from_time};
+use sublet_crds::{RequestPhase, ResourceRequest, ResourceRequestStatus, from_time};
 use sublet_wire::Code;
 
 use crate::controllers::notice::{Notice, cut};
@@ -12,6 +12,12 @@ use crate::transport::{Error, Promise};
 /// The longest message that the schema takes.
 const MESSAGE_MAX: usize = 1024;
 
+const UNRELEASED: &str = "Deleted, but not released";
+/// What somebody can do whose broker is gone for good, which nobody here can know.
+const REMEDY: &str = "If the broker never comes back, remove the finalizer \
+     rear.fluidos.eu/release from this object, and it goes; should the broker come back all the same, \
+     `sublet release` gives back what it held.";
+
 /// Something that became known of a request.
 #[derive(Debug)]
 pub(crate) enum Fact<'a> {
@@ -19,6 +25,8 @@ pub(crate) enum Fact<'a> {
     Promise(&'a Promise),
     /// The broker could not be asked, or said no.
     Error(&'a Error),
+    /// It was deleted, and the broker could not be asked to release what it holds.
+    Unreleased(&'a Error),
     /// An old broker said no, and the request may wait.
     Waits(&'a str),
     /// A change was refused; what there was stays.
@@ -39,27 +47,33 @@ pub(crate) struct Change {
     pub(crate) notice: Option<Notice>,
 }
 
-/// The status after a fact, if that is another one. `generation` is that of the spec.
-pub(crate) fn after(
-    known: &ResourceRequestStatus,
-    fact: &Fact<'_>,
-    generation: Option<i64>,
-    now: Time,
-) -> Option<Change> {
+/// The status of a request after a fact, if that is another one.
+pub(crate) fn after(request: &ResourceRequest, fact: &Fact<'_>, now: Time) -> Option<Change> {
+    let known = request.status.clone().unwrap_or_default();
     let mut status = known.clone();
-    let mut writer = Writer { status: &mut status, generation, now };
+    let generation = request.metadata.generation;
+    let duration = request.spec.duration.clone();
+    let mut writer = Writer { status: &mut status, generation, duration, now };
     writer.write(fact);
-    if status == *known {
+    if status == known {
         return None;
     }
     status.last_update_time = Some(from_time(now));
-    let notice = notice(known, &status);
+    let notice = match fact {
+        Fact::Unreleased(_) if !says_unreleased(&known) => {
+            Some(Notice::warning("ReleasePending", &status.message))
+        }
+        _ => notice(&known, &status),
+    };
     Some(Change { status, notice })
 }
 
 struct Writer<'a> {
     status: &'a mut ResourceRequestStatus,
+    /// Of the spec.
     generation: Option<i64>,
+    /// The spec's.
+    duration: Option<String>,
     now: Time,
 }
 
@@ -68,6 +82,12 @@ impl Writer<'_> {
         match fact {
             Fact::Promise(promise) => self.promised(promise),
             Fact::Error(error) => self.failed(error),
+            Fact::Unreleased(error) => {
+                let error = cut(&error.to_string(), MESSAGE_MAX / 2);
+                let why = format!("{UNRELEASED}: {error}; it is tried again. {REMEDY}");
+                self.status.message = cut(&why, MESSAGE_MAX);
+                self.say(Type::Ready, None, Reason::BrokerUnavailable, &why);
+            }
             Fact::Waits(why) => {
                 self.phase(RequestPhase::Pending, why);
                 self.say(Type::Accepted, Some(true), Reason::Done, "");
@@ -87,7 +107,7 @@ impl Writer<'_> {
             }
             Fact::Observed => {
                 self.say(Type::Accepted, Some(true), Reason::Done, "");
-                self.status.observed_generation = self.generation;
+                self.observe();
             }
             Fact::Invalid(why) => self.over(RequestPhase::Failed, Reason::InvalidSpec, why),
             Fact::Expired => {
@@ -103,7 +123,7 @@ impl Writer<'_> {
     fn promised(&mut self, promise: &Promise) {
         // What was asked for stands; a change of the spec is observed when it was dealt with.
         if self.status.reservation_name.is_empty() {
-            self.status.observed_generation = self.generation;
+            self.observe();
         }
         self.status.reservation_name.clone_from(&promise.id);
         if let Some(provider) = &promise.provider {
@@ -138,6 +158,12 @@ impl Writer<'_> {
             Phase::Released => self.over(RequestPhase::Released, reason, &promise.message),
             Phase::Failed => self.over(RequestPhase::Failed, reason, &promise.message),
         }
+    }
+
+    /// The spec as it is was dealt with.
+    fn observe(&mut self) {
+        self.status.observed_generation = self.generation;
+        self.status.observed_duration.clone_from(&self.duration);
     }
 
     fn failed(&mut self, error: &Error) {
@@ -188,6 +214,10 @@ impl Writer<'_> {
         let statement = Statement { about, holds, reason, message, generation: self.generation };
         say(&mut self.status.conditions, statement, self.now);
     }
+}
+
+fn says_unreleased(status: &ResourceRequestStatus) -> bool {
+    status.message.starts_with(UNRELEASED)
 }
 
 /// Objects keep whole seconds; anything else would look like a change at each look.

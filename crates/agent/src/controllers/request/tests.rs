@@ -8,9 +8,7 @@ use sublet_core::instruction::Duty;
 use sublet_core::reservation::Phase;
 use sublet_core::resources::Resources;
 use sublet_core::time::Time;
-use sublet_crds::{
-    RequestPhase, ResourceRequest, ResourceRequestSpec, ResourceRequestStatus, from_time,
-};
+use sublet_crds::{RequestPhase, ResourceRequest, ResourceRequestSpec, from_time};
 use sublet_wire::Code;
 
 use super::next::{FINALIZER, Said, Step, View, next};
@@ -60,9 +58,9 @@ fn promise(phase: Phase) -> Promise {
 
 /// The request after the broker has said this.
 fn promised(mut request: ResourceRequest, promise: &Promise) -> ResourceRequest {
-    let known = request.status.clone().unwrap_or_default();
-    let change = after(&known, &Fact::Promise(promise), request.metadata.generation, NOW);
-    request.status = Some(change.map_or(known, |change| change.status));
+    if let Some(change) = after(&request, &Fact::Promise(promise), NOW) {
+        request.status = Some(change.status);
+    }
     request
 }
 
@@ -135,9 +133,7 @@ fn what_is_over_is_let_go_and_a_deleted_one_gives_back_first() {
 fn a_refused_request_that_was_changed_is_asked_anew() {
     let no = Refusal { status: 409, message: "nobody fits".to_owned(), ..Refusal::default() };
     let mut request = finalized();
-    let change =
-        after(&ResourceRequestStatus::default(), &Fact::Error(&Error::Refused(no)), Some(1), NOW)
-            .unwrap();
+    let change = after(&request, &Fact::Error(&Error::Refused(no)), NOW).unwrap();
     assert_eq!(change.status.message, "Reservation request failed: nobody fits");
     assert!(change.notice.unwrap().is_warning);
     request.status = Some(change.status);
@@ -159,7 +155,29 @@ fn a_changed_spec_is_resized_and_renewed() {
     let grown = Promise { amounts: Resources::new(1000, 256 << 20), ..active };
     assert_eq!(step(&request, Some(&known), &said(grown.clone())), Step::Observe);
     request.spec.duration = Some("1h".to_owned());
-    assert!(matches!(step(&request, Some(&known), &said(grown)), Step::Renew(_)));
+    assert!(matches!(step(&request, Some(&known), &said(grown.clone())), Step::Renew(_)));
+    let change = after(&request, &Fact::Observed, NOW).unwrap();
+    request.status = Some(change.status);
+    assert!(matches!(step(&request, Some(&known), &said(grown.clone())), Step::Rest(_)));
+    // The same duration in other words moves no end.
+    request.metadata.generation = Some(3);
+    request.spec.duration = Some("60m".to_owned());
+    assert_eq!(step(&request, Some(&known), &said(grown)), Step::Observe);
+}
+
+#[test]
+fn the_end_of_waiting_is_looked_for_when_it_is_due() {
+    let waits = promise(Phase::Pending);
+    let mut request = promised(finalized(), &waits);
+    request.spec.wait = Some("5s".to_owned());
+    request.metadata.creation_timestamp = Some(from_time(NOW));
+    let rest = |millis: u64| {
+        let (now, said) = (Time::from_millis(NOW.as_millis() + millis), said(waits.clone()));
+        next(&View { request: &request, instruction: None, said: &said, now })
+    };
+    assert_eq!(rest(0), Step::Rest(Some(Duration::from_secs(7))));
+    assert_eq!(rest(6500), Step::Rest(Some(Duration::from_millis(500))));
+    assert_eq!(rest(9000), Step::Rest(Some(Duration::from_secs(10))));
 }
 
 #[test]
@@ -228,15 +246,29 @@ fn every_error_is_told_as_what_it_is() {
         (away, RequestPhase::Pending, "BrokerUnavailable"),
         (Error::Identity("revoked".to_owned()), RequestPhase::Pending, "BrokerUnavailable"),
     ] {
-        let status = after(&ResourceRequestStatus::default(), &Fact::Error(&error), Some(1), NOW)
-            .unwrap()
-            .status;
+        let mut request = asked();
+        let status = after(&request, &Fact::Error(&error), NOW).unwrap().status;
         assert_eq!(status.phase, Some(phase), "{error}");
         assert!(status.conditions.iter().any(|one| one.reason == reason), "{error}");
-        assert!(after(&status, &Fact::Error(&error), Some(1), NOW).is_none(), "said twice");
+        request.status = Some(status);
+        assert!(after(&request, &Fact::Error(&error), NOW).is_none(), "said twice");
     }
-    let running = promised(finalized(), &promise(Phase::Active)).status.unwrap();
+    let running = promised(finalized(), &promise(Phase::Active));
     let away = Error::Transient { why: "away".to_owned(), retry_after: None };
-    let status = after(&running, &Fact::Error(&away), Some(1), NOW).unwrap().status;
+    let status = after(&running, &Fact::Error(&away), NOW).unwrap().status;
     assert_eq!(status.phase, Some(RequestPhase::Active), "what there was stays");
+}
+
+#[test]
+fn a_deleted_request_that_cannot_be_released_says_what_to_do_once() {
+    let mut request = promised(finalized(), &promise(Phase::Active));
+    let away = Error::Transient { why: "away".to_owned(), retry_after: None };
+    let change = after(&request, &Fact::Unreleased(&away), NOW).unwrap();
+    assert!(change.status.message.contains("remove the finalizer"), "{}", change.status.message);
+    assert!(change.notice.unwrap().is_warning);
+    request.status = Some(change.status);
+    assert!(after(&request, &Fact::Unreleased(&away), NOW).is_none());
+    let other = Error::Transient { why: "still away".to_owned(), retry_after: None };
+    let change = after(&request, &Fact::Unreleased(&other), NOW).unwrap();
+    assert!(change.notice.is_none(), "one Event is enough");
 }

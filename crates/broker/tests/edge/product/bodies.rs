@@ -125,19 +125,20 @@ pub(super) fn bodies() -> Vec<Body> {
     bodies.extend([resize, renew, acknowledge, fail]);
     for act in ["cordon", "uncordon", "drain", "lost", "vouch"] {
         let right = json!({"why": "w", "force": true});
-        let fields = [("/why", Kind::Text), ("/force", Kind::Bool)];
+        let fields = [("/why", Kind::Reason), ("/force", Kind::Bool)];
         bodies.push(small("operator", &format!("operator/clusters/c1/{act}"), right, &fields));
     }
     let right = json!({"limits": quantities(), "why": "w", "force": true});
-    let fields = [("/limits", Kind::Object), ("/why", Kind::Text), ("/force", Kind::Bool)];
+    let fields = [("/limits", Kind::Object), ("/why", Kind::Reason), ("/force", Kind::Bool)];
     let mut cap = small("operator", "operator/clusters/c1/cap", right, &fields);
     cap.fields.extend(amounts("/limits", Kind::Amount));
     bodies.push(cap);
+    let reason = [("/why", Kind::Reason)];
     for path in ["operator/revocations", "operator/reinstatements"] {
         let right = json!({"clusterID": "c9", "why": "w"});
-        let fields = [("/clusterID", Kind::Name), ("/why", Kind::Text)];
+        let fields = [("/clusterID", Kind::Name), ("/why", Kind::Reason)];
         bodies.push(small("operator", path, right, &fields));
     }
-    bodies.push(small("operator", "operator/clock/confirm", json!({"why": "w"}), &why));
+    bodies.push(small("operator", "operator/clock/confirm", json!({"why": "w"}), &reason));
     bodies
 }

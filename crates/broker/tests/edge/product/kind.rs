@@ -23,6 +23,8 @@ pub(super) enum Kind {
     Word,
     /// Any text.
     Text,
+    /// A text that says something.
+    Reason,
     /// A whole number that is not negative, of 32 bits.
     Count,
     /// The same of 64 bits.
@@ -87,6 +89,7 @@ impl Kind {
             Self::Reservation => NO_RESERVATION.to_vec(),
             Self::Word => NO_WORD.to_vec(),
             Self::Text => Vec::new(),
+            Self::Reason => vec!["", " ", "\n\t"],
             // A text is no number, no yes or no, and no list.
             _ => return (vec!["", "1", "true", "x", "[]", "{}"], "InvalidBody"),
         };

@@ -117,7 +117,9 @@ impl<'a> Tally<'a> {
         let short = asked.minus_floor(&known.row.room);
         let less = self.excess.as_ref().map_or(short.clone(), |excess| excess.max(&short));
         let rest = asked.minus_floor(&less);
-        let less = (rest.cpu > 0 && rest.memory > 0).then_some(less);
+        // To ask for none of something is another request, not a smaller one.
+        let all_left = asked.iter().all(|(kind, _)| rest.get(&kind) > 0);
+        let less = (all_left && rest.cpu > 0 && rest.memory > 0).then_some(less);
         let (more, cap) = match (self.missing(known), self.above_cap(known)) {
             // Beyond the allowance, room alone is not enough.
             _ if self.excess.is_some() => (None, None),

@@ -212,10 +212,23 @@ impl Model {
                         && self.fits_somewhere(&s.requester, &s.ask)
                 });
                 let passed = passed.map(|(id, _)| *id);
-                self.expect(passed.is_none(), "I25", || format!("{passed:?} was passed over"));
+                self.expect(passed.is_none(), "W2", || format!("{passed:?} was passed over"));
             }
             _ => {}
         }
+    }
+
+    /// Everybody who waits was tried since something changed: nobody is left who fits (W1).
+    pub(crate) fn judge_rest(&mut self, at: Stamp) {
+        self.at = at;
+        let vain = self.stories.iter().find(|(_, story)| {
+            story.stage == Stage::Waiting
+                && story.patience > at.time
+                && !self.revoked.contains(&story.requester)
+                && self.fits_somewhere(&story.requester, &story.ask)
+        });
+        let vain = vain.map(|(id, _)| *id);
+        self.expect(vain.is_none(), "W1", || format!("{vain:?} waits in vain"));
     }
 
     fn judge_repeat(&mut self, bound: &KeyUse, ask: &Ask, result: &Result<Plan, Refusal>) {

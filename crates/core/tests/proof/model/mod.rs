@@ -3,7 +3,8 @@
 //! events, counts everything from zero whenever it is asked, and objects.
 //!
 //! It shares plain types with the core (names, amounts, events), and no logic. An objection names
-//! the invariant of `reference/reliability.md` §3.2 that it is about.
+//! the invariant of `reference/reliability.md` §3.2 that it is about; W1 and W2 are about waiting: who
+//! fits is granted, and nobody who comes later is before.
 
 mod compare;
 mod fold;

@@ -71,6 +71,7 @@ impl Player {
                 }
             }
             Op::Restart => self.world.restart(),
+            Op::FillAll => self.world.fill_all(),
             Op::Overtaken => {
                 self.world.overtaken();
                 self.last = None;

@@ -34,7 +34,7 @@ impl Script {
             Reply::WouldGrant { provider, explanation } => {
                 self.say(&format!("would be reserved on {provider} because {explanation}"));
             }
-            Reply::Advertised { news: false, .. } => self.say("older than what is known: ignored"),
+            Reply::Advertised { news: false } => self.say("older than what is known: ignored"),
             Reply::KeyReleased if plan.events.is_empty() => self.say("released before"),
             Reply::Swept { .. } if plan.events.is_empty() => self.say("nothing is due"),
             _ => {}

@@ -322,6 +322,18 @@ impl World {
         self.run(&Command::Fill { after: None, floor: None }).unwrap()
     }
 
+    /// Tries everybody who waits, piece by piece, until nobody is left to try.
+    pub(crate) fn fill_all(&mut self) {
+        let (mut after, floor) = (None, None);
+        while let Reply::Filled(place) | Reply::NotYetFilled(place) =
+            self.run(&Command::Fill { after, floor }).unwrap().reply
+        {
+            after = Some(place);
+        }
+        self.model.judge_rest(self.at());
+        self.check(&Command::Fill { after, floor });
+    }
+
     pub(crate) fn reservation(&self, id: ReservationId) -> &Reservation {
         self.books.ledger().reservation(id).unwrap()
     }

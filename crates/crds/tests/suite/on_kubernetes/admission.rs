@@ -7,8 +7,8 @@ use sublet_testkit::{Cluster, Error, Setup};
 /// One object per line, perhaps with a merge patch to `then` apply to it; the last step is `refused`
 /// with these words in the answer, or taken.
 const CASES: &str = include_str!("../fixtures/admission.jsonl");
-const AGENT: &str = include_str!("../fixtures/go-agent-objects.json");
-const BROKER: &str = include_str!("../fixtures/go-broker-objects.json");
+const AGENT: &str = include_str!("../../../../wire/tests/fixtures/go-agent-objects.json");
+const BROKER: &str = include_str!("../../../../wire/tests/fixtures/go-broker-objects.json");
 
 fn cluster() -> Cluster {
     let cluster = Cluster::start(Setup::api("rome")).unwrap();

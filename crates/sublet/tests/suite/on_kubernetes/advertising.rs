@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 use sublet_testkit::{Cluster, Nodes, Part, Pods, Setup, Signal};
+use sublet_wire::client::{Client, Credentials, Options};
 
-use super::member::{Member, at_broker, comes};
+use super::deployment;
+use super::member::{Member, at_broker, comes, page};
 use crate::broker::Town;
 
 /// The grid is far away: whatever is published before has another reason.
@@ -13,15 +15,27 @@ fn cpu(cluster: &Value, what: &str) -> Option<String> {
     cluster["resources"][what]["cpu"].as_str().map(str::to_owned)
 }
 
+/// What whoever shows a certificate of the authority is answered to `/healthz`.
+fn asked_over_tls(town: &Town, at: &str) -> String {
+    let credentials = Credentials::from_folder(&town.anna.path("certs/anna")).unwrap();
+    let options =
+        Options { attempts: 1, ..Options::new(vec![format!("https://{at}")], credentials) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = Client::new(options).unwrap();
+    runtime.block_on(client.health()).map_or_else(|error| error.to_string(), |()| "ok".to_owned())
+}
+
 #[test]
 fn what_matters_is_published_at_once_and_kept_for_people() {
-    let town = Town::new();
+    let mut town = Town::new();
     let cluster = Cluster::start(Setup::api("edge")).unwrap();
     cluster.add_nodes(&Nodes::new("worker", 4).resource("nvidia.com/gpu", "2")).unwrap();
     cluster.add_pods(&Pods::new("web", 10).cpu("500m").on(&["worker-0", "worker-1"])).unwrap();
     let member = Member::new(cluster, &town);
+    town.anna.ok("ca issue metrics --server --out certs/metrics");
+    let certs = format!("--metrics-cert-path={}", town.anna.path("certs/metrics").display());
     let more = [RARELY, "--offer=all,gpu=none", "--labels=tier=gold", "--region=eu-1"];
-    let agent = member.agent(&town, "agent", &more);
+    let agent = member.agent(&town, "agent", &[&more[..], &["--metrics-secure", &certs]].concat());
     agent.start().unwrap();
 
     let told = comes(&agent, "the first advertisement", || at_broker(&town, "edge"));
@@ -31,6 +45,11 @@ fn what_matters_is_published_at_once_and_kept_for_people() {
     assert_eq!(told["resources"]["available"]["gpu"].as_str().unwrap_or("0"), "0");
     assert_eq!(told["labels"]["tier"], "gold");
     assert_eq!(told["labels"]["topology.kubernetes.io/region"], "eu-1");
+
+    let metrics = member.address(&agent, "metrics");
+    assert!(page(&metrics, "/metrics").is_none_or(|page| !page.contains("sublet_agent")));
+    let said = asked_over_tls(&town, &metrics);
+    assert!(said.contains("nothing here"), "over TLS there is a server, without /healthz: {said}");
 
     let kept = comes(&agent, "the object for people", || {
         let kept = member.object("advertisement", "cluster-advertisement")?;
@@ -53,6 +72,14 @@ fn what_matters_is_published_at_once_and_kept_for_people() {
     comes(&agent, "the cordon at the broker", || {
         at_broker(&town, "edge").filter(|told| cpu(told, "allocatable").as_deref() == Some("32"))
     });
+
+    // A broker that was away knows what it was told, and believes it again when the agent repeats it:
+    // on every reconnect, not only on the grid.
+    town.restart();
+    comes(&agent, "the agent's word to a broker that was away", || {
+        at_broker(&town, "edge").filter(|told| told["freshness"] == "Active")
+    });
+    deployment::is_accepted(&member, &town);
 
     agent.signal(Signal::TERM).unwrap();
     let status = comes(&agent, "the agent's end", || agent.ended());

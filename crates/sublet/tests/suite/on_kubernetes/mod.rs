@@ -1,6 +1,7 @@
 //! Everything in here starts clusters. `cargo xtask test` knows such tests by the name of this module.
 
 mod member;
+mod deployment;
 mod advertising;
 mod rivals;
 mod quickstart;

@@ -143,7 +143,8 @@ pub(super) async fn amounts_can_be_changed_while_it_runs(world: &World) {
     world.milan.advertise(16).await;
     world.ask("grows", small()).await;
     let request = world.in_phase("grows", RequestPhase::Active).await;
-    let id = request.status.unwrap().reservation_name;
+    let status = request.status.unwrap();
+    let (id, end) = (status.reservation_name, status.expires_at);
     let resize = |cpu: &str| json!({ "spec": { "requestedCPU": cpu } });
     let (api, how) = (world.rome.requests(), PatchParams::default());
     api.patch("grows", &how, &Patch::Merge(&resize("2"))).await.unwrap();
@@ -157,6 +158,13 @@ pub(super) async fn amounts_can_be_changed_while_it_runs(world: &World) {
         (is_known && is_done && status.enforced).then_some(())
     })
     .await;
+    let observed = until("the change to be dealt with", || async {
+        let found = api.get("grows").await.unwrap();
+        let status = found.status.unwrap();
+        (status.observed_generation == found.metadata.generation).then_some(status)
+    })
+    .await;
+    assert_eq!(observed.expires_at, end, "other amounts do not move the end");
     api.patch("grows", &how, &Patch::Merge(&resize("99"))).await.unwrap();
     until("a change that cannot be to be refused", || async {
         let found = api.get("grows").await.unwrap();
@@ -190,24 +198,5 @@ pub(super) async fn an_instruction_that_somebody_deletes_comes_back(world: &Worl
     })
     .await;
     world.delete("stays").await;
-    world.is_clean().await;
-}
-
-pub(super) async fn many_at_once_are_all_reserved(world: &World) {
-    const MANY: usize = 40;
-    world.milan.advertise(16).await;
-    let spec = json!({ "requestedCPU": "300m", "requestedMemory": "64Mi" });
-    let names: Vec<_> = (0..MANY).map(|index| format!("many-{index}")).collect();
-    let asks = names.iter().map(|name| world.ask(name, spec.clone()));
-    futures_util::future::join_all(asks).await;
-    for name in &names {
-        world.in_phase(name, RequestPhase::Active).await;
-    }
-    let held = world.rome.reservations().await;
-    let live = held.iter().filter(|one| one.status.phase == "Active").count();
-    assert_eq!(live, MANY, "one reservation for each request");
-    for name in &names {
-        world.delete(name).await;
-    }
     world.is_clean().await;
 }

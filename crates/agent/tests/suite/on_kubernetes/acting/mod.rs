@@ -1,14 +1,20 @@
 //! Requests, instructions and the broker, on real API servers.
 
+mod line;
 mod world;
 mod life;
+mod crowd;
+mod phases;
+mod apart;
 mod crashes;
 mod outage;
 mod old;
 
 use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use sublet_crds::{RequestPhase, ResourceRequest};
+use sublet_wire::v1::Reservation;
 
 use world::{House, Town, clusters, until};
 
@@ -63,13 +69,44 @@ impl World {
             let borrowed = self.rome.borrowed().list(&ListParams::default()).await.unwrap();
             let lent = self.milan.lent().list(&ListParams::default()).await.unwrap();
             let held = self.rome.reservations().await;
-            let is_over = |phase: &str| phase == "Released" || phase == "Failed";
-            let held = held.iter().filter(|one| !is_over(&one.status.phase)).count();
+            let held = held.iter().filter(|one| is_live(one)).count();
             let sum = live.count() + borrowed.items.len() + lent.items.len() + held;
             (sum == 0).then_some(())
         })
         .await;
     }
+}
+
+impl World {
+    /// Waits until so many reservations are held, each with an instruction in both clusters that is
+    /// carried out, and no instruction is there without one.
+    async fn balances(&self, live: usize) {
+        until("books that balance", || async {
+            let held = self.rome.reservations().await;
+            let held = held.iter().filter(|one| is_live(one)).map(|one| one.id.clone());
+            let held: BTreeSet<String> = held.collect();
+            let borrowed = self.rome.borrowed().list(&ListParams::default()).await.unwrap();
+            let borrowed = borrowed.items.into_iter().map(|one| {
+                let is_done = one.status.is_some_and(|status| status.delivered);
+                if is_done { one.spec.reservation_name } else { String::new() }
+            });
+            let lent = self.milan.lent().list(&ListParams::default()).await.unwrap();
+            let lent = lent.items.into_iter().map(|one| {
+                let is_done = one.status.is_some_and(|status| status.enforced);
+                if is_done { one.spec.reservation_name } else { String::new() }
+            });
+            let balance = held.len() == live
+                && held == borrowed.collect::<BTreeSet<_>>()
+                && held == lent.collect::<BTreeSet<_>>();
+            balance.then_some(())
+        })
+        .await;
+    }
+}
+
+/// Is something of it left?
+fn is_live(reservation: &Reservation) -> bool {
+    !matches!(&*reservation.status.phase, "Released" | "Failed")
 }
 
 fn small() -> Value {
@@ -101,9 +138,16 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
             .await;
         outage::what_nobody_reserved_is_removed(&mut world).await;
         outage::what_ended_while_the_agents_were_away_is_seen(&mut world).await;
-        crashes::the_agent_may_die_after_any_step_of_a_reservation(&mut world).await;
-        crashes::the_agent_may_die_after_any_step_of_a_release(&mut world).await;
-        life::many_at_once_are_all_reserved(&world).await;
+        outage::what_expired_while_the_agents_were_away_is_taken_down(&mut world).await;
+        crashes::the_agents_may_die_after_any_step_of_a_reservation(&mut world).await;
+        crashes::the_agents_may_die_after_any_step_of_a_release(&mut world).await;
+        phases::a_request_may_be_deleted_in_every_phase(&mut world).await;
+        crowd::two_hundred_at_once_are_all_reserved_and_nothing_twice(&world).await;
+        apart::watches_may_break_at_any_time(&world).await;
+        apart::two_agents_of_one_cluster_do_no_harm(&mut world).await;
+        apart::clocks_may_be_hours_apart(&mut world).await;
+        apart::api_servers_may_die_and_come_back(&world, &clusters).await;
+        apart::a_provider_may_disappear_and_come_back(&mut world).await;
         old::an_old_broker_is_understood(&clusters, world).await;
     });
 }

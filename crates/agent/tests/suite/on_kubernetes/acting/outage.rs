@@ -1,6 +1,7 @@
 //! The broker or the agents are away for a while.
 
 use kube::api::PostParams;
+use serde_json::json;
 use sublet_agent::transport::Broker as _;
 use sublet_core::resources::Resources;
 use sublet_crds::condition::{Type, holds};
@@ -26,7 +27,8 @@ pub(super) async fn what_is_asked_and_given_back_while_the_broker_is_away_happen
     until("the deleted one to say why it stays", || async {
         let status = world.rome.requests().get("before").await.unwrap().status.unwrap();
         assert!(!status.reservation_name.is_empty());
-        holds(&status.conditions, Type::Ready).is_none().then_some(())
+        let says = status.message.contains("remove the finalizer");
+        (says && holds(&status.conditions, Type::Ready).is_none()).then_some(())
     })
     .await;
     world.house.open().await;
@@ -68,4 +70,26 @@ pub(super) async fn what_ended_while_the_agents_were_away_is_seen(world: &mut Wo
     world.in_phase("ended", RequestPhase::Failed).await;
     world.is_clean().await;
     world.delete("ended").await;
+}
+
+pub(super) async fn what_expired_while_the_agents_were_away_is_taken_down(world: &mut World) {
+    world.milan.advertise(16).await;
+    let brief = json!({ "requestedCPU": "1", "requestedMemory": "1Gi", "duration": "2s" });
+    world.ask("expires", brief).await;
+    world.in_phase("expires", RequestPhase::Active).await;
+    world.balances(1).await;
+    world.rome.kill().await;
+    world.milan.kill().await;
+    until("its time to be over at the broker", || async {
+        let held = world.rome.reservations().await;
+        held.iter().any(|one| one.status.phase == "Releasing").then_some(())
+    })
+    .await;
+    world.rome.begin(None);
+    world.milan.begin(None);
+    let request = world.in_phase("expires", RequestPhase::Released).await;
+    let conditions = request.status.unwrap().conditions;
+    assert!(conditions.iter().any(|one| one.reason == "Expired"), "{conditions:?}");
+    world.is_clean().await;
+    world.delete("expires").await;
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
 use rcgen::ExtendedKeyUsagePurpose;
-use sublet_agent::controllers::{self, Context, Hook};
+use sublet_agent::controllers::{self, Clock, Context, Hook};
 use sublet_agent::peering::NoPeering;
 use sublet_agent::transport::{Broker as _, Http};
 use sublet_broker::Broker;
@@ -23,6 +23,7 @@ use sublet_wire::v1::{Advertisement, Capabilities, Quantities, Reservation, Reso
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
+use super::line::Line;
 use crate::authority::Authority;
 
 /// How long anything may take before the test gives up.
@@ -93,13 +94,19 @@ impl House {
 /// A cluster and the controllers in it.
 pub(super) struct Town {
     pub(super) id: &'static str,
+    /// The test's own.
     pub(super) client: Client,
+    /// The controllers', over the line.
+    through: Client,
+    pub(super) line: Line,
     pub(super) http: Http,
     pub(super) wire: client::Client,
+    /// What the controllers take for the time.
+    pub(super) clock: Clock,
     tasks: JoinSet<()>,
 }
 
-fn clock() -> Time {
+pub(super) fn clock() -> Time {
     let millis = jiff::Timestamp::now().as_millisecond();
     Time::from_millis(u64::try_from(millis).unwrap())
 }
@@ -109,21 +116,27 @@ impl Town {
         let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
         let config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        let client = Client::try_from(config.unwrap()).unwrap();
+        let mut config = config.unwrap();
+        let client = Client::try_from(config.clone()).unwrap();
+        let port = config.cluster_url.port_u16().unwrap();
+        let line = Line::new(SocketAddr::from(([127, 0, 0, 1], port))).await;
+        config.cluster_url = format!("https://{}", line.address).parse().unwrap();
+        let through = Client::try_from(config).unwrap();
         let wire = client::Client::new(options.clone()).unwrap();
         let http = Http::new(options, Some(Duration::from_millis(200))).unwrap();
-        Self { id, client, http, wire, tasks: JoinSet::new() }
+        Self { id, client, through, line, http, wire, clock, tasks: JoinSet::new() }
     }
 
     /// Starts the controllers.
     pub(super) fn begin(&mut self, hook: Option<Hook>) {
         let (broker, peering) = (Arc::new(self.http.clone()), Arc::new(NoPeering));
-        let context = Context::new(self.client.clone(), broker, peering, "default", clock);
+        let client = self.through.clone();
+        let context = Context::new(client, broker, peering, "default", self.clock);
         let context = match hook {
             Some(hook) => context.with_hook(hook),
             None => context,
         };
-        self.tasks.spawn(async move { match controllers::run(context).await {} });
+        self.tasks.spawn(async move { match controllers::run(context, None).await {} });
     }
 
     /// Ends them wherever they are, as a crash does.
@@ -178,7 +191,15 @@ impl Town {
 
     /// What the broker has of it, by id.
     pub(super) async fn reservations(&self) -> Vec<Reservation> {
-        self.wire.reservations(&ReservationQuery::default()).await.unwrap().reservations
+        let (mut all, mut query) = (Vec::new(), ReservationQuery::default());
+        loop {
+            let mut list = self.wire.reservations(&query).await.unwrap();
+            all.append(&mut list.reservations);
+            query.page.after = list.next;
+            if query.page.after.is_none() {
+                return all;
+            }
+        }
     }
 }
 

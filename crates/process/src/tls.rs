@@ -1,13 +1,12 @@
 //! The server's certificate and key and the authority of its clients, from a folder, reloaded
 //! without a restart.
 //!
-//! The folder holds `tls.crt`, `tls.key` and `ca.crt`, as cert-manager and `sublet ca` write them.
-//! It is read again on a timer, because a Kubernetes Secret changes by a symlink swap that file
+//! The folder holds `tls.crt`, `tls.key` and `ca.crt`, as cert-manager and `sublet ca` write them;
+//! that of metrics may have other names and no authority. It is read again on a timer, because a Kubernetes Secret changes by a symlink swap that file
 //! watching misses. The three files are read until two readings agree, so that no half-swapped set
 //! is used; a set that cannot be used is refused and the old one kept. Each set has its own store of
 //! resumable sessions, so that no session outlives the authority that let it in.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,9 +16,12 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ServerSessionMemoryCache, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, version};
+use serde::Serialize;
 use sublet_core::time::Time;
 use tokio::sync::watch;
 use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::file;
 
 /// How often the files are read until two readings agree.
 const READINGS_MAX: usize = 5;
@@ -30,18 +32,10 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file that cannot be what it should be.
-    #[error("{} is larger than {FILE_BYTES_MAX} bytes: is it the right file?", .0.display())]
-    TooLarge(PathBuf),
+    #[error(transparent)]
+    Read(#[from] file::Error),
     /// Somebody is writing.
-    #[error("the files in {} change while they are read", .0.display())]
+    #[error("{} and the files beside it change while they are read", .0.display())]
     Unsettled(PathBuf),
     /// Not PEM, or nothing of the wanted kind in it.
     #[error("{} holds no usable PEM", path.display())]
@@ -66,13 +60,44 @@ pub enum Error {
     #[error("clients cannot be verified with these authorities")]
     Verifier(#[from] VerifierBuilderError),
     /// Key and certificate do not belong together, or are of a kind that is not supported.
-    #[error("tls.crt and tls.key in {} cannot be used together", folder.display())]
+    #[error("{} and {} cannot be used together", .places.certificate.display(), .places.key.display())]
     Pair {
-        /// Where.
-        folder: PathBuf,
+        /// Which.
+        places: Box<Places>,
         /// Why.
         source: rustls::Error,
     },
+}
+
+/// Where a server's certificate, its key and the authority of its clients are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Places {
+    /// The certificate, with its chain.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// Whose certificates are believed.
+    pub authority: PathBuf,
+}
+
+impl Places {
+    /// As a Kubernetes TLS secret has them.
+    pub fn in_folder(folder: &Path) -> Self {
+        Self {
+            certificate: folder.join("tls.crt"),
+            key: folder.join("tls.key"),
+            authority: folder.join("ca.crt"),
+        }
+    }
+
+    /// The same, with the authority of others where these have none.
+    #[must_use]
+    pub fn or_authority_of(mut self, others: &Self) -> Self {
+        if !self.authority.exists() {
+            self.authority.clone_from(&others.authority);
+        }
+        self
+    }
 }
 
 /// The bytes of the three files.
@@ -84,58 +109,52 @@ struct Files {
 }
 
 impl Files {
-    const CERTIFICATE: &'static str = "tls.crt";
-    const KEY: &'static str = "tls.key";
-    const AUTHORITY: &'static str = "ca.crt";
-
-    fn read(folder: &Path) -> Result<Self, Error> {
-        let mut last = Self::read_once(folder)?;
+    fn read(places: &Places) -> Result<Self, Error> {
+        let mut last = Self::read_once(places)?;
         for _ in 1..READINGS_MAX {
-            let again = Self::read_once(folder)?;
+            let again = Self::read_once(places)?;
             if again == last {
                 return Ok(again);
             }
             last = again;
         }
-        Err(Error::Unsettled(folder.to_owned()))
+        Err(Error::Unsettled(places.certificate.clone()))
     }
 
-    fn read_once(folder: &Path) -> Result<Self, Error> {
+    fn read_once(places: &Places) -> Result<Self, Error> {
+        let read = |path: &Path| file::read(path, FILE_BYTES_MAX);
         Ok(Self {
-            certificate: read_file(&folder.join(Self::CERTIFICATE))?,
-            key: read_file(&folder.join(Self::KEY))?,
-            authority: read_file(&folder.join(Self::AUTHORITY))?,
+            certificate: read(&places.certificate)?,
+            key: read(&places.key)?,
+            authority: read(&places.authority)?,
         })
     }
 
-    fn chain(&self, folder: &Path, now: Time) -> Result<Vec<CertificateDer<'static>>, Error> {
-        let path = folder.join(Self::CERTIFICATE);
-        let chain = certificates(&path, &self.certificate)?;
+    fn chain(&self, path: &Path, now: Time) -> Result<Vec<CertificateDer<'static>>, Error> {
+        let chain = certificates(path, &self.certificate)?;
         match chain.first().map(|leaf| X509Certificate::from_der(leaf.as_ref())) {
-            Some(Ok((_, leaf))) if has_expired(&leaf, now) => Err(Error::Expired(path)),
+            Some(Ok((_, leaf))) if has_expired(&leaf, now) => Err(Error::Expired(path.to_owned())),
             // What cannot be read at all, rustls refuses with a better reason.
             _ => Ok(chain),
         }
     }
 
-    fn roots(&self, folder: &Path) -> Result<RootCertStore, Error> {
-        let path = folder.join(Self::AUTHORITY);
+    fn roots(&self, path: &Path) -> Result<RootCertStore, Error> {
         let mut roots = RootCertStore::empty();
-        for authority in certificates(&path, &self.authority)? {
+        for authority in certificates(path, &self.authority)? {
             let add = roots.add(authority);
-            add.map_err(|source| Error::Authority { path: path.clone(), source })?;
+            add.map_err(|source| Error::Authority { path: path.to_owned(), source })?;
         }
         Ok(roots)
     }
 
-    fn config(&self, folder: &Path, sessions: usize, now: Time) -> Result<ServerConfig, Error> {
-        let chain = self.chain(folder, now)?;
-        let pair = |source| Error::Pair { folder: folder.to_owned(), source };
-        let path = folder.join(Self::KEY);
+    fn config(&self, places: &Places, sessions: usize, now: Time) -> Result<ServerConfig, Error> {
+        let chain = self.chain(&places.certificate, now)?;
+        let pair = |source| Error::Pair { places: Box::new(places.clone()), source };
         let key = PrivateKeyDer::from_pem_slice(&self.key);
-        let key = key.map_err(|source| Error::Pem { path, source })?;
+        let key = key.map_err(|source| Error::Pem { path: places.key.clone(), source })?;
         let provider = Arc::new(ring::default_provider());
-        let roots = Arc::new(self.roots(folder)?);
+        let roots = Arc::new(self.roots(&places.authority)?);
         let verifier =
             WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider)).build()?;
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -148,15 +167,6 @@ impl Files {
         config.session_storage = ServerSessionMemoryCache::new(sessions);
         Ok(config)
     }
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
-    let failed = |source| Error::Read { path: path.to_owned(), source };
-    let size = std::fs::metadata(path).map_err(failed)?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(Error::TooLarge(path.to_owned()));
-    }
-    std::fs::read(path).map_err(failed)
 }
 
 fn certificates(path: &Path, bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
@@ -176,7 +186,7 @@ struct Current {
     files: Files,
 }
 
-/// What a look at the folder found.
+/// What a look at the files found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload {
     /// What is in use already.
@@ -187,7 +197,7 @@ pub enum Reload {
 
 /// The set that is in use, and where it comes from.
 pub struct Tls {
-    folder: PathBuf,
+    places: Places,
     sessions: usize,
     current: ArcSwap<Current>,
     /// Counts the authorities that were in use: whoever was let in by an earlier one must come again.
@@ -195,13 +205,13 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Reads the folder for the first time.
-    pub fn open(folder: &Path, sessions: usize, now: Time) -> Result<Self, Error> {
-        let files = Files::read(folder)?;
-        let config = Arc::new(files.config(folder, sessions, now)?);
+    /// Reads the files for the first time.
+    pub fn open(places: Places, sessions: usize, now: Time) -> Result<Self, Error> {
+        let files = Files::read(&places)?;
+        let config = Arc::new(files.config(&places, sessions, now)?);
         let current = ArcSwap::from_pointee(Current { config, files });
         let (authorities, _) = watch::channel(0);
-        Ok(Self { folder: folder.to_owned(), sessions, current, authorities })
+        Ok(Self { places, sessions, current, authorities })
     }
 
     /// What new connections are made with.
@@ -214,14 +224,14 @@ impl Tls {
         self.authorities.subscribe()
     }
 
-    /// Looks at the folder again. After an error, the set that was in use still is.
+    /// Looks at the files again. After an error, the set that was in use still is.
     pub fn reload(&self, now: Time) -> Result<Reload, Error> {
-        let files = Files::read(&self.folder)?;
+        let files = Files::read(&self.places)?;
         let before = self.current.load_full();
         if files == before.files {
             return Ok(Reload::Same);
         }
-        let config = Arc::new(files.config(&self.folder, self.sessions, now)?);
+        let config = Arc::new(files.config(&self.places, self.sessions, now)?);
         let moved = files.authority != before.files.authority;
         self.current.store(Arc::new(Current { config, files }));
         if moved {
