@@ -203,7 +203,9 @@ impl<T> Engine<T> {
 
     fn plan(&mut self, item: &mut Item<T>, now: Time) -> Result<Outcome, Contradiction> {
         let command = match &item.submitted.work {
-            Work::Look(look) => return Ok(Outcome::Seen(look(&self.books, now))),
+            Work::Look(look) | Work::Survey(look) => {
+                return Ok(Outcome::Seen(look(&self.books, now)));
+            }
             Work::Command(command) => command,
         };
         if let Command::Advertise(advertisement) = command {
