@@ -14,8 +14,8 @@ use sublet_core::time::Span;
 use sublet_crds::ResourceRequest;
 use sublet_wire::v1::{Renewal, ReservationRequest, Resizing};
 
-use self::next::{FINALIZER, Said, Step, View, next};
-use self::status::{Fact, after};
+use self::next::{FINALIZER, Said, Step, View, is_old, next};
+use self::status::{Fact, after, is_asking};
 use super::context::{Context, Point};
 use super::instruction::Seen;
 use super::queue::Outcome;
@@ -117,13 +117,17 @@ impl<'a> Work<'a> {
             }
             Step::Resize(amounts) => self.resize(&amounts).await,
             Step::Renew(duration) => self.renew(duration).await,
-            Step::Observe => self.write(&Fact::Observed).await.map(|()| Flow::On),
-            Step::Refuse(why) => {
-                self.write(&Fact::Invalid(why.to_string())).await.map(|()| Flow::On)
-            }
-            Step::Expire => self.write(&Fact::Expired).await.map(|()| Flow::On),
-            Step::Forget => self.write(&Fact::Forgotten).await.map(|()| Flow::On),
+            Step::Observe => self.note(&Fact::Observed).await,
+            Step::Refuse(why) => self.note(&Fact::Invalid(why.to_string())).await,
+            Step::Expire => self.note(&Fact::Expired).await,
+            Step::Forget => self.note(&Fact::Forgotten).await,
         }
+    }
+
+    /// Writes it down, and goes on if there is still something to go on with.
+    async fn note(&mut self, fact: &Fact<'_>) -> Result<Flow> {
+        let is_there = self.write(fact).await?;
+        Ok(if is_there { Flow::On } else { Flow::Stop(Outcome::Done(None)) })
     }
 
     async fn finalize(&mut self) -> Result<Flow> {
@@ -163,11 +167,9 @@ impl<'a> Work<'a> {
                 self.orders.extend(promise.and_then(|promise| promise.order()));
                 self.unfinalize().await
             }
-            // It can never have been asked for, or is long over.
-            Err(Error::Refused(why)) => {
-                tracing::warn!(%why, "the broker does not release a deleted request");
-                self.unfinalize().await
-            }
+            Err(error) if error.is_released() => self.unfinalize().await,
+            // Nobody was there to be asked.
+            Err(Error::NoBroker) if self.reservation().is_empty() => self.unfinalize().await,
             Err(error) => {
                 self.write(&Fact::Unreleased(&error)).await?;
                 Ok(retry(&error))
@@ -180,10 +182,14 @@ impl<'a> Work<'a> {
         let mut ask = ask.clone();
         ask.activates = true;
         ask.backends.insert(self.context.peering.backend());
+        match self.may_ask().await? {
+            Flow::On => {}
+            stop @ Flow::Stop(_) => return Ok(stop),
+        }
         let answer = self.context.broker.reserve(&key, &ReservationRequest::from(&ask)).await;
         self.context.passed(Point::Answered).await;
         match answer {
-            Ok(promise) => self.promised(promise).await,
+            Ok(promise) => self.promised(&Fact::Promise(&promise), &promise).await,
             Err(Error::Refused(Refusal { reservation: Some(id), .. })) => self.adopt(&id).await,
             Err(Error::Refused(no)) if self.may_wait(&no, &ask) => {
                 self.write(&Fact::Waits(&no.message)).await?;
@@ -192,7 +198,25 @@ impl<'a> Work<'a> {
             Err(error) if error.is_transient() || matches!(error, Error::Identity(_)) => {
                 self.unavailable(&error).await
             }
-            Err(error) => self.write(&Fact::Error(&error)).await.map(|()| Flow::On),
+            Err(error) => self.note(&Fact::Error(&error)).await,
+        }
+    }
+
+    /// An old broker takes no keys: that it is asked is written down first, and whoever finds that
+    /// written and no answer does not ask again.
+    async fn may_ask(&mut self) -> Result<Flow> {
+        let was_asked = self.request.status.as_ref().is_some_and(is_asking);
+        match self.context.broker.takes_keys().await {
+            Ok(true) => Ok(Flow::On),
+            Ok(false) if was_asked => {
+                let why = "it was asked, and the answer was not written down".to_owned();
+                self.write(&Fact::Error(&Error::Unknown(why))).await?;
+                Ok(Flow::Stop(Outcome::Retry(None)))
+            }
+            Ok(false) => self.note(&Fact::Asking).await,
+            // What is written stays, so that it is known when the broker is there again.
+            Err(error) if was_asked => Ok(retry(&error)),
+            Err(error) => self.unavailable(&error).await,
         }
     }
 
@@ -200,8 +224,8 @@ impl<'a> Work<'a> {
     async fn adopt(&mut self, id: &str) -> Result<Flow> {
         match self.context.broker.reservation(id).await {
             // That it was asked for with other amounts is found out by the next look.
-            Ok(Some(promise)) => self.promised(promise).await,
-            Ok(None) => self.write(&Fact::Forgotten).await.map(|()| Flow::On),
+            Ok(Some(promise)) => self.promised(&Fact::Adopted(&promise), &promise).await,
+            Ok(None) => self.note(&Fact::Forgotten).await,
             Err(error) => self.unavailable(&error).await,
         }
     }
@@ -212,13 +236,20 @@ impl<'a> Work<'a> {
         let created =
             created.and_then(|time| sublet_crds::to_time("creationTimestamp", &time).ok());
         let until = created.and_then(|created| created.checked_add(ask.wait?));
-        no.code.is_none() && no.status == 409 && until.is_some_and(|end| self.context.now() < end)
+        may_fit_later(no) && until.is_some_and(|end| self.context.now() < end)
     }
 
     async fn look(&mut self) -> Result<Flow> {
         let id = self.reservation();
         match self.context.broker.reservation(&id).await {
-            Ok(Some(promise)) => self.promised(promise).await,
+            Ok(Some(promise)) => self.promised(&Fact::Promise(&promise), &promise).await,
+            Ok(None) if is_old(&id) => match self.context.broker.takes_keys().await {
+                Ok(is_ours) => {
+                    self.said = if is_ours { Said::Foreign } else { Said::Nothing };
+                    Ok(Flow::On)
+                }
+                Err(error) => self.unavailable(&error).await,
+            },
             Ok(None) => {
                 self.said = Said::Nothing;
                 Ok(Flow::On)
@@ -236,11 +267,11 @@ impl<'a> Work<'a> {
     async fn renew(&mut self, duration: Span) -> Result<Flow> {
         let how = Renewal { duration: Some(duration.to_string()) };
         let answer = self.context.broker.renew(&self.reservation(), &how).await;
-        let flow = self.changed(answer).await?;
-        if matches!(flow, Flow::On) {
-            self.write(&Fact::Observed).await?;
+        let is_renewed = matches!(answer, Ok(Some(_)));
+        match self.changed(answer).await? {
+            Flow::On if is_renewed => self.note(&Fact::Observed).await,
+            flow => Ok(flow),
         }
-        Ok(flow)
     }
 
     /// The answer to a change.
@@ -249,7 +280,7 @@ impl<'a> Work<'a> {
         answer: std::result::Result<Option<Promise>, Error>,
     ) -> Result<Flow> {
         match answer {
-            Ok(Some(promise)) => self.promised(promise).await,
+            Ok(Some(promise)) => self.promised(&Fact::Promise(&promise), &promise).await,
             Ok(None) => {
                 self.said = Said::Nothing;
                 Ok(Flow::On)
@@ -257,37 +288,63 @@ impl<'a> Work<'a> {
             Err(error) => {
                 self.write(&Fact::Unchanged(&error)).await?;
                 let is_final = matches!(error, Error::Refused(_));
-                Ok(if is_final { Flow::On } else { retry(&error) })
+                Ok(if is_final {
+                    Flow::Stop(Outcome::Done(Some(Context::LONG)))
+                } else {
+                    retry(&error)
+                })
             }
         }
     }
 
-    async fn promised(&mut self, promise: Promise) -> Result<Flow> {
-        self.write(&Fact::Promise(&promise)).await?;
+    async fn promised(&mut self, fact: &Fact<'_>, promise: &Promise) -> Result<Flow> {
+        if !self.write(fact).await? {
+            return self.orphaned().await;
+        }
         self.context.passed(Point::Written).await;
-        self.said = Said::Promise(Box::new(promise));
+        self.said = Said::Promise(Box::new(promise.clone()));
         Ok(Flow::On)
+    }
+
+    /// Something is held for a request that somebody has removed, finalizer and all.
+    async fn orphaned(&mut self) -> Result<Flow> {
+        let Some(key) = self.key() else { return Ok(Flow::Stop(Outcome::Done(None))) };
+        match self.context.broker.release_key(&key).await {
+            Ok(promise) => {
+                self.orders.extend(promise.and_then(|promise| promise.order()));
+                Ok(Flow::Stop(Outcome::Done(None)))
+            }
+            Err(error) if error.is_released() => Ok(Flow::Stop(Outcome::Done(None))),
+            Err(error) => {
+                tracing::warn!(%error, %key, "what a removed request held is not released");
+                Ok(retry(&error))
+            }
+        }
     }
 
     /// Says that the broker is not there, and tries again.
     async fn unavailable(&mut self, error: &Error) -> Result<Flow> {
-        self.write(&Fact::Error(error)).await?;
+        self.write(&Fact::Unheard(error)).await?;
         Ok(retry(error))
     }
 
-    /// Writes what became known, if that is new.
-    async fn write(&mut self, fact: &Fact<'_>) -> Result<()> {
+    /// Writes what became known, if that is new; says whether the request is still there.
+    async fn write(&mut self, fact: &Fact<'_>) -> Result<bool> {
         let Some(change) = after(&self.request, fact, self.context.now()) else {
-            return Ok(());
+            return Ok(true);
         };
         self.request.status = Some(change.status);
-        if let Some(request) = self.store().replace_status(&self.request).await? {
-            self.request = request;
+        if matches!(fact, Fact::Error(Error::Refused(_)) | Fact::Unchanged(Error::Refused(_))) {
+            self.context.metrics().refused();
         }
+        let Some(request) = self.store().replace_status(&self.request).await? else {
+            return Ok(false);
+        };
+        self.request = request;
         if let Some(notice) = change.notice {
             self.context.publish(self.request.object_ref(&()), notice).await;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn reservation(&self) -> String {
@@ -301,10 +358,16 @@ impl<'a> Work<'a> {
     }
 }
 
+/// Does an old broker say that nothing fits now? Whatever else it refuses, it would refuse again.
+fn may_fit_later(no: &Refusal) -> bool {
+    let is_full = no.message.starts_with("No suitable cluster found");
+    no.code.is_none() && no.status == 409 && is_full
+}
+
 fn retry(error: &Error) -> Flow {
-    // Somebody has to put a certificate right; that is not worth a storm.
+    // Somebody has to put something right; that is not worth a storm.
     let pause = match error {
-        Error::Identity(_) => Some(Context::LONG),
+        Error::Identity(_) | Error::NoBroker | Error::Refused(_) => Some(Context::LONG),
         error => error.retry_after(),
     };
     Flow::Stop(Outcome::Retry(pause))
