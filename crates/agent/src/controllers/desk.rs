@@ -1,6 +1,6 @@
 //! The loop that sees to all objects.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::future::pending;
 use std::pin::pin;
@@ -25,7 +25,7 @@ use super::request;
 use super::shelf::Shelf;
 use super::source::{Told, listen, watched};
 use super::wanted::Wanted;
-use crate::transport::{News, Order, Reach};
+use crate::transport::{News, Order, Promise, Reach};
 use crate::watch::Grants;
 
 /// How much of what the broker says may wait to be heard.
@@ -115,6 +115,8 @@ struct Desk {
     /// The removal of objects whose name is not that of what they say.
     strays: Vec<BoxFuture<'static, Done>>,
     counts: Counts,
+    /// What old brokers answered and could not be written down yet, by the UID of the request.
+    answers: HashMap<String, Promise>,
 }
 
 impl Desk {
@@ -131,6 +133,7 @@ impl Desk {
             closely: HashSet::new(),
             last_closely: None,
             strays: Vec::new(),
+            answers: HashMap::new(),
         }
     }
 
@@ -149,8 +152,10 @@ impl Desk {
                 let instruction = reservation.and_then(|name| self.borrowed.get(name));
                 let instruction = instruction.map(Record::seen);
                 let request = request.clone();
+                let answer = request.uid().and_then(|uid| self.answers.remove(&uid));
                 async move {
                     let work = request::Work::new(&context, request, instruction);
+                    let work = work.with_answer(answer);
                     Done::Request(Begun { key, lists }, Box::new(work.run().await))
                 }
                 .boxed()
@@ -197,6 +202,8 @@ impl Desk {
             Done::Swept => return,
             Done::Request(Begun { key, lists }, worked) => {
                 if let Some(request) = worked.request {
+                    let uid = request.uid().unwrap_or_default();
+                    self.answers.extend(worked.answer.map(|answer| (uid, answer)));
                     self.look_again_if_outdated(&request, worked.instruction.as_ref());
                     self.requests.renew(name_of(&request), request, lists);
                 }

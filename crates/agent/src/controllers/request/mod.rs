@@ -36,12 +36,20 @@ pub(crate) struct Worked {
     pub(crate) instruction: Option<Seen>,
     /// What its instruction must say, because the broker said so to us and not to the stream.
     pub(crate) orders: Vec<Order>,
+    /// What an old broker, which is not asked twice, answered, and could not be written down.
+    pub(crate) answer: Option<Promise>,
 }
 
 impl Worked {
     /// It is gone.
     pub(crate) fn nothing() -> Self {
-        Self { outcome: Outcome::Done(None), request: None, instruction: None, orders: Vec::new() }
+        Self {
+            outcome: Outcome::Done(None),
+            request: None,
+            instruction: None,
+            orders: Vec::new(),
+            answer: None,
+        }
     }
 }
 
@@ -52,6 +60,7 @@ pub(crate) struct Work<'a> {
     instruction: Option<Seen>,
     said: Said,
     orders: Vec<Order>,
+    answer: Option<Promise>,
 }
 
 /// Whether to take the next step now.
@@ -68,7 +77,14 @@ impl<'a> Work<'a> {
         request: ResourceRequest,
         instruction: Option<Seen>,
     ) -> Self {
-        Self { context, request, instruction, said: Said::Unasked, orders: Vec::new() }
+        let (said, orders) = (Said::Unasked, Vec::new());
+        Self { context, request, instruction, said, orders, answer: None }
+    }
+
+    /// With what an old broker answered before.
+    pub(crate) fn with_answer(mut self, answer: Option<Promise>) -> Self {
+        self.answer = answer;
+        self
     }
 
     /// Takes step after step until there is nothing more to do now.
@@ -94,8 +110,8 @@ impl<'a> Work<'a> {
                 }
             }
         }
-        let Self { request, instruction, orders, .. } = self;
-        Worked { outcome, request: Some(request), instruction, orders }
+        let Self { request, instruction, orders, answer, .. } = self;
+        Worked { outcome, request: Some(request), instruction, orders, answer }
     }
 
     async fn take(&mut self, step: Step) -> Result<Flow> {
@@ -179,6 +195,9 @@ impl<'a> Work<'a> {
 
     async fn ask(&mut self, ask: &Ask) -> Result<Flow> {
         let Some(key) = self.key() else { return Ok(Flow::Stop(Outcome::Done(None))) };
+        if let Some(promise) = self.answer.clone() {
+            return self.promised(&Fact::Promise(&promise), &promise).await;
+        }
         let mut ask = ask.clone();
         ask.activates = true;
         ask.backends.insert(self.context.peering.backend());
@@ -189,7 +208,10 @@ impl<'a> Work<'a> {
         let answer = self.context.broker.reserve(&key, &ReservationRequest::from(&ask)).await;
         self.context.passed(Point::Answered).await;
         match answer {
-            Ok(promise) => self.promised(&Fact::Promise(&promise), &promise).await,
+            Ok(promise) => {
+                self.answer = Some(promise.clone()).filter(|one| one.generation.is_none());
+                self.promised(&Fact::Promise(&promise), &promise).await
+            }
             Err(Error::Refused(Refusal { reservation: Some(id), .. })) => self.adopt(&id).await,
             Err(Error::Refused(no)) if self.may_wait(&no, &ask) => {
                 self.write(&Fact::Waits(&no.message)).await?;
@@ -298,7 +320,9 @@ impl<'a> Work<'a> {
     }
 
     async fn promised(&mut self, fact: &Fact<'_>, promise: &Promise) -> Result<Flow> {
-        if !self.write(fact).await? {
+        let is_there = self.write(fact).await?;
+        self.answer = None;
+        if !is_there {
             return self.orphaned().await;
         }
         self.context.passed(Point::Written).await;
