@@ -1,31 +1,27 @@
 //! Sees to one request: asks the broker, says what became of it, and gives back what it held before
 //! it goes. Each step is looked up anew from what is there, so it can be cut anywhere.
 
+mod ask;
 mod next;
 mod status;
 
-use std::time::Duration;
-
 use kube::{Api, Resource, ResourceExt};
 use sublet_core::id::Key;
-use sublet_core::reservation::Ask;
 use sublet_core::resources::Resources;
 use sublet_core::time::Span;
 use sublet_crds::ResourceRequest;
-use sublet_wire::v1::{Renewal, ReservationRequest, Resizing};
+use sublet_wire::v1::{Renewal, Resizing};
 
 use self::next::{FINALIZER, Said, Step, View, is_old, next};
-use self::status::{Fact, after, is_asking};
+use self::status::{Fact, after};
 use super::context::{Context, Point};
 use super::instruction::Seen;
 use super::queue::Outcome;
 use super::store::Store;
-use crate::transport::{Error, Order, Promise, Refusal};
+use crate::transport::{Error, Order, Promise};
 
 /// More steps than any request needs in one go.
 const STEPS_MAX: usize = 12;
-/// How often an old broker, which knows no waiting, is asked again for a request that waits.
-const OLD_WAIT: Duration = Duration::from_secs(15);
 
 /// What became of a round of work on a request.
 pub(crate) struct Worked {
@@ -193,74 +189,6 @@ impl<'a> Work<'a> {
         }
     }
 
-    async fn ask(&mut self, ask: &Ask) -> Result<Flow> {
-        let Some(key) = self.key() else { return Ok(Flow::Stop(Outcome::Done(None))) };
-        if let Some(promise) = self.answer.clone() {
-            return self.promised(&Fact::Promise(&promise), &promise).await;
-        }
-        let mut ask = ask.clone();
-        ask.activates = true;
-        ask.backends.insert(self.context.peering.backend());
-        match self.may_ask().await? {
-            Flow::On => {}
-            stop @ Flow::Stop(_) => return Ok(stop),
-        }
-        let answer = self.context.broker.reserve(&key, &ReservationRequest::from(&ask)).await;
-        self.context.passed(Point::Answered).await;
-        match answer {
-            Ok(promise) => {
-                self.answer = Some(promise.clone()).filter(|one| one.generation.is_none());
-                self.promised(&Fact::Promise(&promise), &promise).await
-            }
-            Err(Error::Refused(Refusal { reservation: Some(id), .. })) => self.adopt(&id).await,
-            Err(Error::Refused(no)) if self.may_wait(&no, &ask) => {
-                self.write(&Fact::Waits(&no.message)).await?;
-                Ok(Flow::Stop(Outcome::Done(Some(OLD_WAIT))))
-            }
-            Err(error) if error.is_transient() || matches!(error, Error::Identity(_)) => {
-                self.unavailable(&error).await
-            }
-            Err(error) => self.note(&Fact::Error(&error)).await,
-        }
-    }
-
-    /// An old broker takes no keys: that it is asked is written down first, and whoever finds that
-    /// written and no answer does not ask again.
-    async fn may_ask(&mut self) -> Result<Flow> {
-        let was_asked = self.request.status.as_ref().is_some_and(is_asking);
-        match self.context.broker.takes_keys().await {
-            Ok(true) => Ok(Flow::On),
-            Ok(false) if was_asked => {
-                let why = "it was asked, and the answer was not written down".to_owned();
-                self.write(&Fact::Error(&Error::Unknown(why))).await?;
-                Ok(Flow::Stop(Outcome::Retry(None)))
-            }
-            Ok(false) => self.note(&Fact::Asking).await,
-            // What is written stays, so that it is known when the broker is there again.
-            Err(error) if was_asked => Ok(retry(&error)),
-            Err(error) => self.unavailable(&error).await,
-        }
-    }
-
-    /// The key has a reservation already, from before the request was changed.
-    async fn adopt(&mut self, id: &str) -> Result<Flow> {
-        match self.context.broker.reservation(id).await {
-            // That it was asked for with other amounts is found out by the next look.
-            Ok(Some(promise)) => self.promised(&Fact::Adopted(&promise), &promise).await,
-            Ok(None) => self.note(&Fact::Forgotten).await,
-            Err(error) => self.unavailable(&error).await,
-        }
-    }
-
-    /// An old broker knows no waiting, so the waiting is done here.
-    fn may_wait(&self, no: &Refusal, ask: &Ask) -> bool {
-        let created = self.request.creation_timestamp();
-        let created =
-            created.and_then(|time| sublet_crds::to_time("creationTimestamp", &time).ok());
-        let until = created.and_then(|created| created.checked_add(ask.wait?));
-        may_fit_later(no) && until.is_some_and(|end| self.context.now() < end)
-    }
-
     async fn look(&mut self) -> Result<Flow> {
         let id = self.reservation();
         match self.context.broker.reservation(&id).await {
@@ -380,12 +308,6 @@ impl<'a> Work<'a> {
         let namespace = self.request.namespace().unwrap_or_default();
         Store(Api::namespaced(self.context.client.clone(), &namespace))
     }
-}
-
-/// Does an old broker say that nothing fits now? Whatever else it refuses, it would refuse again.
-fn may_fit_later(no: &Refusal) -> bool {
-    let is_full = no.message.starts_with("No suitable cluster found");
-    no.code.is_none() && no.status == 409 && is_full
 }
 
 fn retry(error: &Error) -> Flow {

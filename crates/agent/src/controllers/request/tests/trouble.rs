@@ -6,7 +6,7 @@ use sublet_core::time::Time;
 use sublet_crds::condition::{Type, holds};
 use sublet_crds::{RequestPhase, ResourceRequest};
 
-use super::super::may_fit_later;
+use super::super::ask::may_fit_later;
 use super::super::next::{Said, Step, View, next};
 use super::super::status::{Fact, after, is_asking};
 use super::{NOW, finalized, promise, promised, said, step, told};
