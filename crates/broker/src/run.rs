@@ -292,13 +292,7 @@ impl Broker {
             Some(Ok((_, Err(error)))) => Err(error),
             Some(Err(error)) => Err(error.into()),
         };
-        let rest = self.stop().await;
-        // The engine's own reason is the better one.
-        match (first, rest) {
-            (Err(Error::Ended(_)), Err(engine)) => Err(engine),
-            (Err(first), _) => Err(first),
-            (Ok(()), rest) => rest,
-        }
+        better(first, self.stop().await)
     }
 
     /// Finishes what is open, and ends.
@@ -313,11 +307,19 @@ impl Broker {
         }
         let engine = self.engine;
         let stopped = tokio::task::spawn_blocking(move || engine.stop()).await?;
-        let mut first = first.and(stopped.map_err(Error::from));
+        let mut first = better(first, stopped.map_err(Error::from));
         while let Some(ended) = self.audit.join_next().await {
             first = first.and(ended.map_err(Error::from));
         }
         first
+    }
+}
+
+/// The engine's own reason is better than that something ended with it.
+fn better(first: Result<(), Error>, engine: Result<(), Error>) -> Result<(), Error> {
+    match first {
+        Ok(()) | Err(Error::Ended(_)) if engine.is_err() => engine,
+        first => first,
     }
 }
 
