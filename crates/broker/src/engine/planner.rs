@@ -71,12 +71,8 @@ pub(super) struct Planner {
 impl Planner {
     pub(super) fn new(loaded: Loaded, policy: Arc<Policy>, outlets: Outlets) -> Self {
         let machine = Machine::new();
-        // Where nothing can expire, a clock that is far ahead can do no harm.
-        let anything_due = loaded.ledger.next_deadline().is_some();
         let is_known = loaded.ledger.reservations(None).next().is_some();
-        let logged = if anything_due { loaded.head.time } else { Time::default() };
-        let mut clock = Clock::start(logged, machine.read());
-        clock.saw(loaded.head.time, machine.read());
+        let clock = Clock::on(&loaded.ledger, loaded.head.time, machine.read());
         if clock.is_suspended() {
             tracing::warn!(
                 last_logged = loaded.head.time.as_millis(),
