@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::response::Response;
 use hyper::StatusCode;
 use sublet_core::books::Books;
-use sublet_core::decision::Pick;
 use sublet_core::decision::explain::{self, Explanation};
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::policy::Policy;
@@ -54,9 +53,7 @@ fn explanation(
     if reservation.phase() == Phase::Pending {
         return Some(explain::refused(books, requester, ask, policy, now));
     }
-    let provider = reservation.holding()?.provider.clone();
-    let basis = books.basis(&provider, policy, now)?;
-    Some(explain::granted(books, requester, ask, &Pick { provider, basis }, policy, now))
+    explain::held(books, reservation, policy, now)
 }
 
 /// Which reservations are asked for.

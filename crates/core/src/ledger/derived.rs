@@ -71,6 +71,9 @@ impl Ledger {
         let account = self.account(side.cluster);
         let sum = account.map_or(&none, |account| side.role.sum_of(account));
         let mut rest = old.map_or_else(|| Ok(sum.clone()), |old| sum.checked_sub(old))?;
+        if planted(Bug::BorrowsForever) && side.role == Role::Requester && new.is_none() {
+            rest = sum.clone();
+        }
         if planted(Bug::CreditsTwice)
             && side.role == Role::Provider
             && let Some(old) = side.old

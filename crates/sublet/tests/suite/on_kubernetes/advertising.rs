@@ -49,7 +49,7 @@ fn what_matters_is_published_at_once_and_kept_for_people() {
     let metrics = member.address(&agent, "metrics");
     assert!(page(&metrics, "/metrics").is_none_or(|page| !page.contains("sublet_agent")));
     let said = asked_over_tls(&town, &metrics);
-    assert!(said.contains("404"), "over TLS there is a server, and no /healthz: {said}");
+    assert!(said.contains("nothing here"), "over TLS there is a server, without /healthz: {said}");
 
     let kept = comes(&agent, "the object for people", || {
         let kept = member.object("advertisement", "cluster-advertisement")?;
