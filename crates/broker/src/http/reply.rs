@@ -129,10 +129,8 @@ impl hyper::body::Body for Held {
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
-    /// On HTTP/2 never before it was asked once more, which is when the peer has room for more than
-    /// the last piece: so also a small answer that is not taken holds its turn.
     fn is_end_stream(&self) -> bool {
-        self.taken.is_none() && self.rest.is_empty() && self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

