@@ -11,7 +11,8 @@ const KIB: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections in all. An idle one costs some 30 KiB. Answers that are not taken come on top: as
-    /// many as there are turns, and none for longer than `write`.
+    /// many as there are turns, and none for longer than `write`; and of every HTTP/2 request the last
+    /// 8 KiB, which hyper keeps until they are taken or the connection ends.
     pub connections: usize,
     /// Connections of one cluster. A Go agent opens up to 10, ours two.
     pub connections_per_cluster: usize,
