@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
 use kube::runtime::watcher::Event;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use sublet_core::instruction::Side;
 use sublet_crds::{ProviderInstruction, ReservationInstruction, ResourceRequest};
 use tokio::sync::mpsc;
@@ -203,7 +203,9 @@ impl Desk {
             Done::Request(Begun { key, lists }, worked) => {
                 if let Some(request) = worked.request {
                     let uid = request.uid().unwrap_or_default();
-                    self.answers.extend(worked.answer.map(|answer| (uid, answer)));
+                    let answer =
+                        worked.answer.filter(|_| request.meta().deletion_timestamp.is_none());
+                    self.answers.extend(answer.map(|answer| (uid, answer)));
                     self.look_again_if_outdated(&request, worked.instruction.as_ref());
                     self.requests.renew(name_of(&request), request, lists);
                 }

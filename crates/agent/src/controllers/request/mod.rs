@@ -12,7 +12,7 @@ use sublet_core::time::Span;
 use sublet_crds::ResourceRequest;
 use sublet_wire::v1::{Renewal, Resizing};
 
-use self::next::{FINALIZER, Said, Step, View, is_old, next};
+use self::next::{FINALIZER, Said, Step, View, farewell, is_old, next};
 use self::status::{Fact, after};
 use super::context::{Context, Point};
 use super::instruction::Seen;
@@ -177,6 +177,7 @@ impl<'a> Work<'a> {
             Ok(promise) => {
                 self.context.passed(Point::Released).await;
                 self.orders.extend(promise.and_then(|promise| promise.order()));
+                self.orders.extend(self.request.status.as_ref().and_then(farewell));
                 self.unfinalize().await
             }
             Err(error) if error.is_released() => self.unfinalize().await,

@@ -137,6 +137,21 @@ fn leave(view: &View<'_>) -> Step {
     }
 }
 
+/// What becomes of the instruction of a request that goes, where nobody else will say so: it may
+/// just be on its way into the cluster.
+pub(crate) fn farewell(status: &ResourceRequestStatus) -> Option<Order> {
+    let reservation = Some(&status.reservation_name).filter(|name| !name.is_empty())?;
+    is_old(reservation).then_some(Order {
+        reservation: reservation.clone(),
+        side: Side::Requester,
+        peer: status.target_cluster_id.parse().ok()?,
+        duty: Duty::Gone,
+        amounts: Resources::default(),
+        expires_at: None,
+        generation: None,
+    })
+}
+
 /// An old broker's names are not as ours.
 pub(crate) fn is_old(reservation: &str) -> bool {
     reservation.parse::<ReservationId>().is_err()

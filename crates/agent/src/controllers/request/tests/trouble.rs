@@ -1,5 +1,6 @@
 //! What was refused, forgotten, changed in between, or never answered.
 
+use sublet_core::instruction::Duty;
 use sublet_core::reservation::Phase;
 use sublet_core::resources::Resources;
 use sublet_core::time::Time;
@@ -7,7 +8,7 @@ use sublet_crds::condition::{Type, holds};
 use sublet_crds::{RequestPhase, ResourceRequest};
 
 use super::super::ask::may_fit_later;
-use super::super::next::{Said, Step, View, next};
+use super::super::next::{Said, Step, View, farewell, next};
 use super::super::status::{Fact, after, is_asking};
 use super::{NOW, finalized, promise, promised, said, step, told};
 use crate::transport::{Error, Promise, Refusal};
@@ -143,6 +144,15 @@ fn what_an_old_broker_has_named_is_forgotten_where_the_broker_is_ours() {
     let known = told(&old, None);
     assert!(matches!(step(&request, Some(&known), &Said::Unasked), Step::TakeDown(_)));
     assert_eq!(step(&request, None, &Said::Unasked), Step::Release);
+}
+
+#[test]
+fn an_instruction_on_its_way_does_not_outlive_its_request() {
+    let old = Promise { id: "rsv-rome-1794780677613".to_owned(), ..promise(Phase::Reserved) };
+    let bye = farewell(&promised(finalized(), &old).status.unwrap()).unwrap();
+    assert_eq!((bye.reservation, bye.duty), (old.id, Duty::Gone));
+    let ours = promised(finalized(), &promise(Phase::Reserved)).status.unwrap();
+    assert_eq!(farewell(&ours), None, "our broker says so itself");
 }
 
 #[test]

@@ -20,14 +20,23 @@ const CORES: u32 = 16;
 /// When each request was seen to be reserved.
 async fn reserved(world: &World, since: Instant) -> BTreeMap<String, Duration> {
     let mut seen = BTreeMap::new();
-    let watch = world.rome.requests().watch(&WatchParams::default(), "0").await.unwrap();
-    let mut watch = watch.boxed();
+    let open = || async {
+        world.rome.requests().watch(&WatchParams::default(), "0").await.unwrap().boxed()
+    };
+    let mut watch = open().await;
     while seen.len() < MANY {
         let event = tokio::time::timeout(PATIENCE, watch.try_next()).await;
         let event = event.unwrap_or_else(|_| panic!("only {} were reserved", seen.len()));
-        let Some(WatchEvent::Added(request) | WatchEvent::Modified(request)) = event.unwrap()
-        else {
-            continue;
+        let request = match event {
+            Ok(Some(WatchEvent::Added(request) | WatchEvent::Modified(request))) => request,
+            Ok(Some(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_))) => continue,
+            // A server under load cuts watches; another one begins with what is there.
+            ended => {
+                assert!(since.elapsed() < PATIENCE, "{ended:?}, {} were reserved", seen.len());
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                watch = open().await;
+                continue;
+            }
         };
         let phase = request.status.as_ref().and_then(|status| status.phase);
         if matches!(phase, Some(RequestPhase::Reserved | RequestPhase::Active)) {

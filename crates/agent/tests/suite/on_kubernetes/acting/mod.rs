@@ -1,6 +1,7 @@
 //! Requests, instructions and the broker, on real API servers.
 
 mod line;
+mod looking;
 mod world;
 mod life;
 mod crowd;
@@ -137,6 +138,7 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
         life::a_reservation_that_its_provider_takes_back_has_failed(&world).await;
         life::amounts_can_be_changed_while_it_runs(&world).await;
         life::an_instruction_that_somebody_deletes_comes_back(&world).await;
+        looking::what_is_in_force_is_looked_at_again_and_not_written(&mut world).await;
         outage::what_is_asked_and_given_back_while_the_broker_is_away_happens_later(&mut world)
             .await;
         outage::what_nobody_reserved_is_removed(&mut world).await;

@@ -9,7 +9,6 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
 use rcgen::ExtendedKeyUsagePurpose;
 use sublet_agent::controllers::{self, Clock, Context, Hook};
-use sublet_agent::peering::NoPeering;
 use sublet_agent::transport::{Broker as _, Http};
 use sublet_broker::Broker;
 use sublet_broker::config::{Address, Config, Format, Level};
@@ -24,6 +23,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use super::line::Line;
+use super::looking::Counting;
 use crate::authority::Authority;
 
 /// How long anything may take before the test gives up.
@@ -104,6 +104,7 @@ pub(super) struct Town {
     pub(super) line: Line,
     pub(super) http: Http,
     pub(super) wire: client::Client,
+    pub(super) peering: Arc<Counting>,
     /// What the controllers take for the time.
     pub(super) clock: Clock,
     tasks: JoinSet<()>,
@@ -132,12 +133,13 @@ impl Town {
         let through = Client::try_from(config).unwrap();
         let wire = client::Client::new(options.clone()).unwrap();
         let http = Http::new(options, Some(Duration::from_millis(200))).unwrap();
-        Self { id, client, through, line, http, wire, clock, tasks: JoinSet::new() }
+        let (peering, tasks) = (Arc::default(), JoinSet::new());
+        Self { id, client, through, line, http, wire, peering, clock, tasks }
     }
 
     /// Starts the controllers.
     pub(super) fn begin(&mut self, hook: Option<Hook>) {
-        let (broker, peering) = (Arc::new(self.http.clone()), Arc::new(NoPeering));
+        let (broker, peering) = (Arc::new(self.http.clone()), Arc::clone(&self.peering));
         let client = self.through.clone();
         let context = Context::new(client, broker, peering, NAMESPACE, self.clock);
         let context = match hook {

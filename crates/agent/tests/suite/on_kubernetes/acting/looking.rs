@@ -1,0 +1,80 @@
+//! What is in force is looked at again, and nothing is written because of that.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use sublet_agent::peering::{IsLive, NoPeering, Peering, Progress, Removal};
+use sublet_agent::transport::Order;
+use sublet_core::advertisement::Backend;
+use sublet_core::instruction::Side;
+use sublet_crds::RequestPhase;
+use tokio::sync::Notify;
+
+use super::crashes::restart;
+use super::world::until;
+use super::{World, small};
+
+/// No peering, that counts how often it was asked to bring something about, and can stir.
+#[derive(Default)]
+pub(super) struct Counting {
+    established: AtomicUsize,
+    stirs: Notify,
+}
+
+impl Counting {
+    fn count(&self) -> usize {
+        self.established.load(Ordering::SeqCst)
+    }
+}
+
+impl Peering for Counting {
+    fn backend(&self) -> Backend {
+        NoPeering.backend()
+    }
+
+    fn establish<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Progress> {
+        self.established.fetch_add(1, Ordering::SeqCst);
+        async { NoPeering.establish(order).await }.boxed()
+    }
+
+    fn withdraw<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Removal> {
+        async { NoPeering.withdraw(order).await }.boxed()
+    }
+
+    fn sweep<'a>(&'a self, sides: &'a [Side], is_live: &'a IsLive) -> BoxFuture<'a, ()> {
+        async { NoPeering.sweep(sides, is_live).await }.boxed()
+    }
+
+    fn changed(&self) -> BoxFuture<'_, ()> {
+        self.stirs.notified().boxed()
+    }
+}
+
+pub(super) async fn what_is_in_force_is_looked_at_again_and_not_written(world: &mut World) {
+    world.milan.advertise(16).await;
+    world.ask("kept", small()).await;
+    let request = world.in_phase("kept", RequestPhase::Active).await;
+    world.balances(1).await;
+    let id = request.status.unwrap().reservation_name;
+    let version =
+        || async { world.rome.borrowed().get(&id).await.unwrap().metadata.resource_version };
+    let before = version().await;
+    let peering = world.rome.peering.clone();
+    let again = |count: usize| {
+        let peering = peering.clone();
+        async move {
+            until("another look", || async { (peering.count() > count).then_some(()) }).await;
+        }
+    };
+    let count = peering.count();
+    peering.stirs.notify_one();
+    again(count).await;
+    assert_eq!(version().await, before);
+    let count = peering.count();
+    restart(&mut world.rome, None).await;
+    again(count).await;
+    assert_eq!(world.rome.borrowed().get(&id).await.unwrap().metadata.resource_version, before);
+    world.delete("kept").await;
+    world.is_clean().await;
+}
