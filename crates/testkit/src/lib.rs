@@ -1,5 +1,5 @@
 //! Real Kubernetes control planes for tests: etcd, API server, controllers, scheduler and simulated
-//! nodes as plain processes on loopback, without containers or images.
+//! nodes as plain processes on loopback, without containers or images; and [`Liqo`] on them.
 //!
 //! A test says what it wants and gets it when it is ready; everything ends with it, whatever happens
 //! to it. Everything here blocks and keeps no runtime, so that plain and `async` tests can use it.
