@@ -37,6 +37,13 @@
 //! | `ByAgeOnly` | who waits is served by age alone | `ledger::derived` |
 //! | `NewOnesPass` | a new request is planned before those who wait | `engine::step` |
 //! | `PriorityUncapped` | a request has the priority that it claims | `plan::reserve` |
+//! | `DropsOvertaken` | one of those to be planned again when overtaken is dropped | `engine::step` |
+//! | `LooksEarly` | lists leave before the batch they were made in is written | `engine::step` |
+//! | `RefusesEarly` | refusals leave before the batch they were decided in is written | `engine::step` |
+//! | `ForgetsReleasing` | what is being taken down counts as free | `reservation` |
+//! | `AdvertUncordons` | an advertisement lifts a cordon | `plan::advertise` |
+//! | `BorrowsForever` | what a requester gave back still counts as borrowed | `ledger::derived` |
+//! | `NewsUntold` | streams tell no news | `broker::stream` |
 
 /// Which bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +84,13 @@ pub enum Bug {
     ByAgeOnly,
     NewOnesPass,
     PriorityUncapped,
+    DropsOvertaken,
+    LooksEarly,
+    RefusesEarly,
+    ForgetsReleasing,
+    AdvertUncordons,
+    BorrowsForever,
+    NewsUntold,
 }
 
 #[cfg(feature = "bugs")]

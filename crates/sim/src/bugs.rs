@@ -6,7 +6,7 @@ use crate::audit::Violation;
 use crate::run::{self, Plan};
 
 /// Every bug, with what it does.
-pub const TABLE: [(Bug, &str); 34] = [
+pub const TABLE: [(Bug, &str); 41] = [
     (Bug::AckBeforeDurable, "M1 answers before the batch is durable"),
     (Bug::SkipsSync, "M2 some appends are not synced"),
     (Bug::SkipsFit, "M3 growth is not checked against what is free"),
@@ -41,6 +41,13 @@ pub const TABLE: [(Bug, &str); 34] = [
     (Bug::ByAgeOnly, "who waits is served by age alone"),
     (Bug::NewOnesPass, "a new request passes those who wait"),
     (Bug::PriorityUncapped, "a request has the priority that it claims"),
+    (Bug::DropsOvertaken, "a call is dropped when overtaken"),
+    (Bug::LooksEarly, "lists show what is not durable"),
+    (Bug::RefusesEarly, "refusals leave before what they stand on is durable"),
+    (Bug::ForgetsReleasing, "what is being taken down counts as free"),
+    (Bug::AdvertUncordons, "an advertisement lifts a cordon"),
+    (Bug::BorrowsForever, "what was given back still counts as borrowed"),
+    (Bug::NewsUntold, "streams tell no news"),
 ];
 
 /// The seeds that each bug has to hide in.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sublet_core::books::Reversal;
+use sublet_core::bugs::{Bug, planted};
 use sublet_core::event::Event;
 use sublet_core::id::ReservationId;
 use sublet_core::ledger::Stamp;
@@ -98,4 +99,20 @@ pub(super) fn tell<T>(all: Vec<Planned<T>>) -> Vec<(T, Answer)> {
         }
     }
     answers
+}
+
+/// Nothing leaves before its batch is durable, unless a bug is planted.
+pub(super) fn leave_early<T>(flight: &mut Flight<T>) -> Vec<Planned<T>> {
+    let (all, looks) = (planted(Bug::AckBeforeDurable), planted(Bug::LooksEarly));
+    let refusals = planted(Bug::RefusesEarly);
+    if !(all || looks || refusals) {
+        return vec![];
+    }
+    let leaves = |planned: &Planned<T>| match &planned.outcome {
+        Outcome::Seen(_) => all || looks,
+        Outcome::Answer(answer) => all || refusals && answer.is_err(),
+    };
+    let (early, rest) = std::mem::take(&mut flight.planned).into_iter().partition(leaves);
+    flight.planned = rest;
+    early
 }

@@ -18,7 +18,9 @@ use sublet_log::Record;
 
 use super::backlog::Backlog;
 use super::decided::{Decided, to_account_for};
-use super::flight::{Batch, Changes, Flight, Item, Outcome, Planned, changes_belief, tell};
+use super::flight::{
+    Batch, Changes, Flight, Item, Outcome, Planned, changes_belief, leave_early, tell,
+};
 use super::handle::Revoked;
 use super::retry::{Retry, frees};
 use super::work::{Answer, Failure, Settled, Submitted, Work};
@@ -204,7 +206,9 @@ impl<T> Engine<T> {
 
     fn plan(&mut self, item: &mut Item<T>, now: Time) -> Result<Outcome, Contradiction> {
         let command = match &item.submitted.work {
-            Work::Look(look) => return Ok(Outcome::Seen(look(&self.books, now))),
+            Work::Look(look) | Work::Survey(look) => {
+                return Ok(Outcome::Seen(look(&self.books, now)));
+            }
             Work::Command(command) => command,
         };
         if let Command::Advertise(advertisement) = command {
@@ -315,9 +319,9 @@ impl<T> Engine<T> {
         flight.revoked = believed_anew.then(|| self.revoked());
         // From here on only the log needs the events: what is taken back needs none of them.
         let batch = Batch { stamp: flight.stamp, body: std::mem::take(&mut flight.body) };
-        let early = planted(Bug::AckBeforeDurable).then(|| std::mem::take(&mut flight.planned));
+        let early = leave_early(&mut flight);
         self.writing = Some(flight);
-        (Some(batch), early.map_or_else(Vec::new, tell))
+        (Some(batch), tell(early))
     }
 
     /// The batch that was being written is durable.
@@ -354,7 +358,8 @@ impl<T> Engine<T> {
                     self.books.revert(reversal)?;
                 }
             }
-            for planned in flight.planned.into_iter().rev() {
+            let dropped = usize::from(planted(Bug::DropsOvertaken));
+            for planned in flight.planned.into_iter().rev().skip(dropped) {
                 self.backlog.push_front(&self.policy, planned.item);
             }
         }

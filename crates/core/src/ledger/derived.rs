@@ -71,6 +71,9 @@ impl Ledger {
         let account = self.account(side.cluster);
         let sum = account.map_or(&none, |account| side.role.sum_of(account));
         let mut rest = old.map_or_else(|| Ok(sum.clone()), |old| sum.checked_sub(old))?;
+        if planted(Bug::BorrowsForever) && side.role == Role::Requester && new.is_none() {
+            rest = sum.clone();
+        }
         if planted(Bug::CreditsTwice)
             && side.role == Role::Provider
             && let Some(old) = side.old
@@ -92,6 +95,8 @@ impl Ledger {
         let account = entry.get_mut();
         let change = |of: &Traces<'_>| (of.reservation.changed, of.reservation.id);
         swap(&mut account.changes, old.map(change), new.map(change));
+        let id = |of: &Traces<'_>| of.reservation.id;
+        swap(&mut account.remembered, old.map(id), new.map(id));
         let listed = |of: &Traces<'_>| role.lists(of).then_some(of.reservation.id);
         let list = match role {
             Role::Requester => &mut account.borrowing,

@@ -113,6 +113,8 @@ pub struct Account {
     pub waiting: u32,
     /// All remembered reservations with this cluster on either side, by their last change.
     pub changes: BTreeSet<(Revision, ReservationId)>,
+    /// The same by name, so that a page of them costs what it shows and not what there is.
+    pub remembered: BTreeSet<ReservationId>,
 }
 
 impl Account {

@@ -40,6 +40,11 @@ impl Scene<'_> {
             if standing.is_some_and(|standing| standing.lost.is_some()) {
                 events.push(Event::Returned { cluster: cluster.clone() });
             }
+            let cordoned = standing.is_some_and(|standing| standing.cordon.is_some());
+            if planted(Bug::AdvertUncordons) && cordoned {
+                let note = Note { by: Actor::Cluster(cluster.clone()), why: String::new() };
+                events.push(Event::Uncordoned { cluster: cluster.clone(), note });
+            }
             if let Some(grants) = &advertisement.grants {
                 self.reconcile(cluster, grants, &mut events);
             }

@@ -14,6 +14,7 @@ use core::{fmt, iter};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bugs::{Bug, planted};
 use crate::id::{ClusterId, Generation, Key, ReservationId, Revision};
 use crate::resources::Resources;
 use crate::time::Time;
@@ -181,7 +182,8 @@ impl Phase {
 
     /// It takes capacity from a provider.
     pub fn holds(self) -> bool {
-        matches!(self, Self::Reserved | Self::Active | Self::Releasing)
+        matches!(self, Self::Reserved | Self::Active)
+            || self == Self::Releasing && !planted(Bug::ForgetsReleasing)
     }
 }
 

@@ -7,6 +7,7 @@ use sublet_core::id::{ClusterId, ReservationId, Revision};
 use sublet_core::instruction::{Instruction, Side};
 use sublet_core::plan::{Command, Refusal, Reply, Which};
 use sublet_core::reservation::{Actor, Phase, Reservation};
+use sublet_log::Writer;
 
 use super::reference::Expected;
 use super::shadow::{Bond, Version};
@@ -29,11 +30,12 @@ impl Auditor {
     /// An answer leaves a broker.
     pub(crate) fn answers(
         &mut self,
-        call: &Ticket,
+        (writer, call): (Writer, &Ticket),
         answer: &Answer,
         durable: Revision,
         sometimes: &mut Sometimes,
     ) {
+        let debt = self.pays(writer, call);
         let expected = self.expected.remove(&call.number).map(|(_, expected)| expected);
         match answer {
             Ok(settled) => {
@@ -46,6 +48,9 @@ impl Auditor {
                 self.judge_reply(call, settled, expected, sometimes);
             }
             Err(Failure::Refused(refusal)) => {
+                if let Some(debt) = debt {
+                    self.judge_decided(call, &debt, durable);
+                }
                 self.judge_refusal(call, refusal, expected, sometimes);
             }
             Err(_) => {}
@@ -165,8 +170,16 @@ impl Auditor {
     }
 
     /// A list of instructions leaves a broker.
-    pub(crate) fn lists(&mut self, call: &Ticket, revision: Revision, list: &[Instruction]) {
+    pub(crate) fn lists(
+        &mut self,
+        (writer, call): (Writer, &Ticket),
+        revision: Revision,
+        list: &[Instruction],
+        durable: Revision,
+    ) {
+        self.pays(writer, call);
         self.judge_order(call, revision);
+        self.judge_shown(revision, durable);
         if let Order::List(cluster, _) = &call.order {
             self.judge_instructions(cluster, list);
         }

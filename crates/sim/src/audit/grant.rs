@@ -7,6 +7,7 @@ use sublet_core::time::Time;
 use sublet_log::Writer;
 
 use super::market::Advert;
+use super::phase::counts;
 use super::shadow::Life;
 use super::{Amounts, Auditor, Scene, amounts, less, plus};
 use crate::world::Agent;
@@ -114,7 +115,7 @@ impl Auditor {
         for (id, slice) in &agent.slices {
             let Some(life) = self.lives.get(id) else { continue };
             let kept = amounts(&slice.amounts);
-            let beyond = life.phase.holds() && less(kept, life.held) != Amounts::default();
+            let beyond = counts(life.phase) && less(kept, life.held) != Amounts::default();
             let (held, confirmed) = (life.held, life.confirmation == Some(Confirmation::Confirmed));
             self.expect(!beyond, "I1", || format!("{provider} keeps {kept:?} for {id}: {held:?}"));
             self.expect(!confirmed, "I8", || format!("{provider} still keeps {id}"));

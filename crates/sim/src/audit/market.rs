@@ -11,6 +11,7 @@ use sublet_core::resources::Resources;
 use sublet_core::time::Time;
 use sublet_log::Writer;
 
+use super::phase::counts;
 use super::{Amounts, Auditor, amounts, larger, less, plus};
 use crate::message::Ticket;
 
@@ -90,6 +91,7 @@ impl Auditor {
         if let [call] = calls {
             self.predict(writer, engine, call, time);
         }
+        self.owes(writer, engine, calls);
         for call in calls {
             let Some((at, advert)) = call.advert.and_then(|at| Some((at, self.adverts.get(at)?)))
             else {
@@ -121,7 +123,7 @@ impl Auditor {
             taken = plus(
                 taken,
                 match life {
-                    Some(life) if life.phase.holds() => larger(life.held, *used),
+                    Some(life) if counts(life.phase) => larger(life.held, *used),
                     Some(life) if life.confirmation == Some(Confirmation::Confirmed) => *used,
                     _ => {
                         ghosts = true;
@@ -131,7 +133,7 @@ impl Auditor {
             );
         }
         for (id, life) in self.live.iter().filter_map(|id| Some((id, self.lives.get(id)?))) {
-            let here = life.phase.holds() && life.provider.as_ref() == Some(provider);
+            let here = counts(life.phase) && life.provider.as_ref() == Some(provider);
             if here && !advert.grants.iter().any(|(reported, ..)| reported == id) {
                 taken = plus(taken, life.held);
             }

@@ -34,9 +34,13 @@
 //! not yet noticed an end; a provider was declared lost while it still kept slices, and no
 //! advertisement since has reported them.
 
+mod advert;
 mod answer;
+mod delivery;
 mod grant;
 mod market;
+mod owed;
+mod phase;
 mod reference;
 mod rest;
 mod shadow;
@@ -58,6 +62,8 @@ use crate::message::Call;
 use crate::sometimes::Sometimes;
 use crate::world::Agent;
 use market::{Advert, Ear};
+use owed::Debts;
+use phase::counts;
 use reference::Expected;
 use shadow::{Bond, Life, Standing};
 use stream::View;
@@ -127,6 +133,15 @@ pub(crate) struct Auditor {
     /// How many requests there were.
     arrivals: u64,
     views: BTreeMap<ClusterId, View>,
+    /// Virtual time.
+    now_ms: u64,
+    /// What processes owe.
+    debts: Debts,
+    looks_at_adverts: u64,
+    /// The newest instruction of a reservation that a cluster heard of.
+    delivered: BTreeMap<(ClusterId, ReservationId), u32>,
+    /// When what faults broke must have mended.
+    calm_from_ms: Option<u64>,
 }
 
 impl Auditor {
@@ -156,6 +171,11 @@ impl Auditor {
             looks: 0,
             arrivals: 0,
             views: BTreeMap::new(),
+            now_ms: 0,
+            debts: Debts::new(),
+            looks_at_adverts: 0,
+            delivered: BTreeMap::new(),
+            calm_from_ms: None,
         }
     }
 
@@ -172,6 +192,11 @@ impl Auditor {
         if !holds {
             self.fail(invariant, found());
         }
+    }
+
+    /// So late is it.
+    pub(crate) fn at(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
     }
 
     /// The newest revision that anybody was told of.
@@ -209,6 +234,7 @@ impl Auditor {
         });
         let fresh = Self::new(&self.policy);
         let kept = std::mem::replace(self, fresh);
+        (self.now_ms, self.debts, self.delivered) = (kept.now_ms, kept.debts, kept.delivered);
         let agents = [];
         let mut ignored = Sometimes::default();
         for record in records {
@@ -231,7 +257,7 @@ impl Auditor {
     fn held(&self, provider: &ClusterId) -> Amounts {
         let lives = self.live.iter().filter_map(|id| self.lives.get(id));
         let here =
-            lives.filter(|life| life.phase.holds() && life.provider.as_ref() == Some(provider));
+            lives.filter(|life| counts(life.phase) && life.provider.as_ref() == Some(provider));
         here.fold(Amounts::default(), |sum, life| plus(sum, life.held))
     }
 
@@ -239,7 +265,7 @@ impl Auditor {
     fn check_conservation(&mut self) {
         let none = Amounts::default();
         let lives =
-            || self.live.iter().filter_map(|id| self.lives.get(id)).filter(|l| l.phase.holds());
+            || self.live.iter().filter_map(|id| self.lives.get(id)).filter(|l| counts(l.phase));
         let mut held: BTreeMap<&ClusterId, Amounts> = BTreeMap::new();
         for life in lives() {
             if let Some(provider) = &life.provider {

@@ -8,6 +8,7 @@ use sublet_log::Record;
 use sublet_log::snapshot::Loaded;
 
 use super::Auditor;
+use super::phase::is_over;
 use crate::message::Ticket;
 use crate::world::Agent;
 
@@ -48,7 +49,7 @@ impl Auditor {
         }
         for (agent, id) in agents.iter().flat_map(|a| a.slices.keys().map(move |id| (a, id))) {
             let life = self.lives.get(id);
-            if life.is_none_or(|life| life.phase.is_terminal() && settled(life)) {
+            if life.is_none_or(|life| is_over(life.phase) && settled(life)) {
                 wrong = Some(format!("{} still keeps {id}: {life:?}", agent.name));
             }
         }

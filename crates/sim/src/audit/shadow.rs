@@ -6,6 +6,7 @@ use sublet_core::reservation::{Actor, Ask, Confirmation, Phase, Reason};
 use sublet_core::time::Time;
 use sublet_log::Writer;
 
+use super::phase::{counts, is_over, legal, outcome};
 use super::{Amounts, Auditor, Scene, amounts, larger, less, plus};
 use crate::sometimes::Sometimes;
 
@@ -55,6 +56,8 @@ pub(super) struct Life {
     pub(super) changed: Time,
     pub(super) reason: Option<Reason>,
     pub(super) confirmation: Option<Confirmation>,
+    /// When its newest instruction was issued.
+    pub(super) issued_ms: u64,
     pub(super) versions: Vec<(Revision, Version)>,
 }
 
@@ -72,19 +75,6 @@ impl Life {
         let (phase, provider) = (self.phase, self.provider.clone());
         let version = Version { phase, provider, amounts: self.amounts, expires: self.expires };
         self.versions.push((revision, version));
-    }
-}
-
-/// The auditor's own table of moves.
-fn legal(event: &Event, phase: Phase) -> bool {
-    let running = matches!(phase, Phase::Reserved | Phase::Active);
-    match event {
-        Event::Granted { .. } => phase == Phase::Pending,
-        Event::Activated { .. } => phase == Phase::Reserved,
-        Event::Renewed { .. } | Event::Resized { .. } | Event::Ending { .. } => running,
-        Event::Acknowledged { .. } => running || phase == Phase::Releasing,
-        Event::Ended { .. } => running || phase == Phase::Releasing || phase == Phase::Pending,
-        _ => true,
     }
 }
 
@@ -141,6 +131,7 @@ impl Auditor {
             changed: self.time,
             reason: None,
             confirmation: None,
+            issued_ms: self.now_ms,
             versions: Vec::new(),
         };
         life.remember(self.revision);
@@ -158,7 +149,7 @@ impl Auditor {
                 self.fail("I6", format!("{id} is forgotten and was not known"));
                 continue;
             };
-            let early = !life.phase.is_terminal() || kept(life.changed);
+            let early = !is_over(life.phase) || kept(life.changed);
             self.expect(!early, "I5", || format!("{id} and its key are forgotten too early"));
             let bond = (life.requester, life.key);
             self.acked.remove(&bond);
@@ -180,18 +171,22 @@ impl Auditor {
         self.expect(legal(event, phase), "I6", || format!("{id} is {phase}: {event:?}"));
         self.judge_taking(&life, event, scene);
         self.judge_end(id, &life, event, scene);
-        let before = if life.phase.holds() { life.held } else { Amounts::default() };
+        let before = if counts(life.phase) { life.held } else { Amounts::default() };
+        let number = life.generation;
         self.change(&mut life, event, scene.sometimes);
+        if life.generation != number {
+            life.issued_ms = self.now_ms;
+        }
         life.changed = self.time;
         life.remember(self.revision);
-        let after = if life.phase.holds() { life.held } else { Amounts::default() };
+        let after = if counts(life.phase) { life.held } else { Amounts::default() };
         if let Some(provider) = &life.provider {
             let granted = self.granted.entry(provider.clone()).or_default();
             *granted = plus(*granted, less(after, before));
             let returned = self.returned.entry(provider.clone()).or_default();
             *returned = plus(*returned, less(before, after));
         }
-        if life.phase.is_terminal() {
+        if is_over(life.phase) {
             self.live.remove(&id);
         }
         self.lives.insert(id, life);
@@ -242,7 +237,7 @@ impl Auditor {
                 life.generation += 1;
             }
             Event::Ended { reason, confirmation, .. } => {
-                life.phase = life.reason.unwrap_or(*reason).outcome();
+                life.phase = outcome(life.reason.unwrap_or(*reason));
                 life.confirmation = Some(*confirmation);
             }
             _ => {}

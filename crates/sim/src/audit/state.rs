@@ -1,5 +1,7 @@
 //! Brokers' books beside the auditor's own.
 
+use std::collections::BTreeSet;
+
 use sublet_broker::engine::Engine;
 use sublet_core::books::Books;
 use sublet_core::invariants;
@@ -45,6 +47,7 @@ impl Auditor {
         let back = before.is_some_and(|before| before > now);
         self.expect(!back, "I16", || format!("the time of {writer:?} went back to {now:?}"));
         self.judge_ears(writer, engine);
+        self.planned(writer, engine);
         self.looks += 1;
         if self.looks.is_multiple_of(RECOUNT_EVERY) {
             let wrong = invariants::check_books(engine.books()).into_iter().next();
@@ -108,6 +111,9 @@ impl Auditor {
         if let Some(wrong) = wrong {
             self.fail(invariant, wrong);
         }
+        if let Some(wrong) = self.sums_differ(books) {
+            self.fail("I21", wrong);
+        }
     }
 
     fn difference(&self, books: &Books) -> Option<String> {
@@ -139,7 +145,7 @@ impl Auditor {
                 return Some(format!("{key} of {requester} is not {bond:?}"));
             }
         }
-        self.sums_differ(books)
+        None
     }
 
     fn sums_differ(&self, books: &Books) -> Option<String> {
@@ -147,6 +153,15 @@ impl Auditor {
             let (known, counted) = (amounts(&books.held(provider)), self.held(provider));
             if known != counted {
                 return Some(format!("{provider} holds {known:?}, counted {counted:?}"));
+            }
+        }
+        let requesters: BTreeSet<_> = self.lives.values().map(|life| &life.requester).collect();
+        for requester in requesters {
+            let account = books.ledger().account(requester);
+            let known = account.map(|account| amounts(&account.borrowed)).unwrap_or_default();
+            let counted = self.borrowed(requester);
+            if known != counted {
+                return Some(format!("{requester} borrows {known:?}, counted {counted:?}"));
             }
         }
         None

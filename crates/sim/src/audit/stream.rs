@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use sublet_broker::stream::Part;
 use sublet_core::id::{ClusterId, ReservationId, Revision};
+use sublet_log::Writer;
 
 use super::Auditor;
+use super::phase::is_over;
 use super::shadow::Life;
 use crate::message::Ticket;
 
@@ -20,9 +22,27 @@ pub(super) struct View {
 
 impl Auditor {
     /// The first part of a stream leaves a broker.
-    pub(crate) fn opens(&mut self, call: &Ticket, part: &Part) {
-        // It was looked at the batch after.
-        self.judge_order(call, part.cursor.revision().next());
+    pub(crate) fn opens(&mut self, writer: Writer, call: &Ticket, part: &Part, durable: Revision) {
+        self.pays(writer, call);
+        // It was looked at the batch after; before the first there is none.
+        let looked = part.cursor.revision().next();
+        self.judge_order(call, looked);
+        if looked.0 > 1 {
+            self.judge_shown(looked, durable);
+        }
+    }
+
+    /// News leave a broker.
+    pub(crate) fn tells(&mut self, part: &Part, durable: Revision) {
+        self.judge_shown(part.cursor.revision(), durable);
+    }
+
+    /// I3: what anybody is shown survives a power loss; and from now on it is known.
+    pub(super) fn judge_shown(&mut self, shown: Revision, durable: Revision) {
+        self.expect(shown <= durable, "I3", || {
+            format!("{shown} is shown, and only {durable} is durable")
+        });
+        self.told = self.told.max(shown);
     }
 
     /// I9: an agent takes in a part of a stream.
@@ -56,7 +76,7 @@ impl Auditor {
             let mine = || life.versions.iter().filter(|(_, version)| part(&version.provider));
             let (newest, _) = mine().rfind(|(at, _)| *at <= here)?;
             // A list leaves out what had ended when it was made, which was in the batch after.
-            let over = || mine().any(|(at, v)| *at <= here.next() && v.phase.is_terminal());
+            let over = || mine().any(|(at, v)| *at <= here.next() && is_over(v.phase));
             let known = view.told.get(id).map_or_else(over, |told| told >= newest);
             (!known).then_some(*id)
         };

@@ -17,6 +17,7 @@ use sublet_core::time::Time;
 use sublet_log::Writer;
 
 use super::market::Advert;
+use super::phase::counts;
 use super::shadow::Life;
 use super::{Amounts, Auditor, amounts, less, plus};
 use crate::message::Ticket;
@@ -173,9 +174,9 @@ impl Auditor {
     }
 
     /// What is held for a requester, from zero.
-    fn borrowed(&self, requester: &ClusterId) -> Amounts {
+    pub(super) fn borrowed(&self, requester: &ClusterId) -> Amounts {
         let lives = self.live.iter().filter_map(|id| self.lives.get(id));
-        let theirs = lives.filter(|life| life.phase.holds() && life.requester == *requester);
+        let theirs = lives.filter(|life| counts(life.phase) && life.requester == *requester);
         theirs.fold(Amounts::default(), |sum, life| plus(sum, life.held))
     }
 }

@@ -224,6 +224,7 @@ impl World {
                 if agent.awaited == call.number =>
             {
                 agent.cursor = Some(revision);
+                self.audit.delivers(&agent.name, &list);
                 if after.is_none() {
                     self.take_down_absent(at, &list);
                 }
@@ -232,6 +233,7 @@ impl World {
             (Order::Watch(..), Heard::Part(part)) if agent.stream == call.number => {
                 agent.read = Some(part.cursor);
                 self.audit.streams(&agent.name, agent.life, &part);
+                self.audit.delivers(&agent.name, &part.instructions);
                 if part.whole {
                     self.take_down_absent(at, &part.instructions);
                 }

@@ -57,6 +57,8 @@ pub(super) struct Process {
     /// Since when nothing hindered it, in broker time.
     pub(super) healthy_since: Time,
     woken_ms: u64,
+    /// The same in virtual time, for whom only the disk and the process itself count.
+    pub(super) free_since_ms: u64,
     /// The batch on its way takes long.
     pub(super) slow: bool,
     /// An operator's word on the clock is in it.
@@ -135,6 +137,7 @@ impl World {
             retries: 0,
             healthy_since: grace_over,
             woken_ms: self.now,
+            free_since_ms: self.now,
             slow: false,
             confirming: false,
             answer_lost: false,
@@ -147,6 +150,7 @@ impl World {
     pub(super) fn kill(&mut self, at: usize, down_ms: u64) {
         let Some(broker) = self.brokers.get_mut(at) else { return };
         if let Some(process) = broker.process.take() {
+            self.audit.died(process.writer);
             let market = process.engine.books().market();
             broker.market = market.entries().map(|(_, entry)| entry.clone()).collect();
         }
@@ -194,6 +198,7 @@ impl World {
         let calls = std::mem::take(&mut process.inbox);
         let time = process.clock.now(reading);
         self.audit.takes_in(process.writer, &process.engine, &calls, time);
+        let before = self.audit.before_adverts(&process.engine, &calls);
         for call in &calls {
             process.streams.open(call, &mut process.engine);
         }
@@ -202,6 +207,9 @@ impl World {
         let mut result = process.engine.step(work, time);
         while result.is_ok() && process.engine.is_behind() && !process.engine.is_planned() {
             result = process.engine.step([], time);
+        }
+        if let Some(before) = before {
+            self.audit.after_adverts(&before, process.engine.books());
         }
         if now >= process.swept_ms + millis(SWEEP_EVERY) {
             process.swept_ms = now;
@@ -262,9 +270,14 @@ impl World {
         let Some(process) = &mut broker.process else { return };
         let slept = self.now > process.woken_ms + 3 * millis(SWEEP_EVERY);
         process.woken_ms = self.now;
-        if cut || slept || process.slow || process.clock.is_suspended() || process.retries > 0 {
+        let hindered = cut || slept || process.slow || process.retries > 0;
+        if hindered {
+            process.free_since_ms = self.now;
+        }
+        if hindered || process.clock.is_suspended() {
             process.healthy_since = process.healthy_since.max(time);
         }
+        self.audit.expects_answers(process.writer, process.free_since_ms);
         let bound_ms = if self.setup.brokers > 1 { 3000 } else { 1100 };
         self.audit.expects_expiry(process.healthy_since, time, bound_ms);
     }
@@ -294,16 +307,16 @@ impl World {
         let Some(process) = self.brokers.get(at).and_then(|b| b.process.as_ref()) else { return };
         let seen =
             std::mem::take(&mut *process.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
-        let durable = self.home.durable();
+        let (writer, durable) = (process.writer, self.home.durable());
         for (call, answer) in answers {
-            self.audit.answers(&call, &answer, durable, &mut self.sometimes);
+            self.audit.answers((writer, &call), &answer, durable, &mut self.sometimes);
             self.reply(at, call, Heard::Answer(answer));
         }
         for (call, heard) in seen {
             match heard {
                 Heard::Part(part) => self.begin_stream(at, &call, part),
                 Heard::List(revision, list) => {
-                    self.audit.lists(&call, revision, &list);
+                    self.audit.lists((writer, &call), revision, &list, durable);
                     self.reply(at, call, Heard::List(revision, list));
                 }
                 Heard::Answer(_) => {}

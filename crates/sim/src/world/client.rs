@@ -37,7 +37,8 @@ pub(super) enum Stage {
 pub(super) struct Request {
     pub(super) cluster: usize,
     pub(super) stage: Stage,
-    pub(super) since_ms: u64,
+    /// Since when it tries without a definite answer.
+    pub(super) since_ms: Option<u64>,
     key: Key,
     ask: Ask,
     old: bool,
@@ -83,7 +84,7 @@ impl World {
         self.requests.push(Request {
             cluster,
             stage: Stage::Ask,
-            since_ms: self.now,
+            since_ms: None,
             key,
             old,
             dice,
@@ -149,6 +150,7 @@ impl World {
         let number = self.send(Party::Client(at), Order::Command(command), broker, None);
         if let Some(request) = self.requests.get_mut(at) {
             request.call = number;
+            request.since_ms.get_or_insert(self.now);
         }
         self.after(TIMEOUT_MS, Task::Timeout { request: at, call: number });
     }
@@ -187,8 +189,12 @@ impl World {
         }
         request.call = 0;
         match answer {
-            Ok(settled) => self.settled(at, &settled),
+            Ok(settled) => {
+                request.since_ms = None;
+                self.settled(at, &settled);
+            }
             Err(Failure::Refused(refusal)) if !matches!(refusal, Refusal::OnlySuspects(_)) => {
+                request.since_ms = None;
                 self.refused(at, &refusal);
             }
             Err(Failure::Unknown) => self.unanswered(at, true),

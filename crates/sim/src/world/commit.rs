@@ -159,6 +159,7 @@ impl World {
         if let Err(contradiction) = process.engine.overtaken(records) {
             return self.fail("I2", format!("others' records do not fit: {contradiction}"));
         }
+        self.audit.replanned(process.writer, &process.engine);
         if let Some(last) = records.last() {
             self.set_clock(at, |clock, reading| clock.saw(last.time(), reading));
         }

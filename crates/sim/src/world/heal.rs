@@ -8,12 +8,13 @@ use super::{Task, World};
 
 /// Enough for every timeout, retry, grace and interval of a healthy system.
 const HEAL_MS: u64 = 260_000;
-/// How long a request may be without an answer of any kind.
+/// How long a requester may try without an answer of any kind.
 const PATIENCE_MS: u64 = 120_000;
 
 impl World {
     pub(super) fn heal(&mut self) {
         self.healing = true;
+        self.audit.heals();
         self.cuts.clear();
         for broker in &mut self.brokers {
             broker.cut_until = 0;
@@ -48,11 +49,13 @@ impl World {
             self.audit.rests(&process.engine, &self.agents);
         }
         self.audit.agrees(&self.agents);
+        self.audit.delivered_all(&self.agents);
         let silent = self.requests.iter().position(|request| {
-            request.stage != Stage::Over && self.now > request.since_ms + PATIENCE_MS * 100
+            let tries = request.since_ms.filter(|_| request.stage != Stage::Over);
+            tries.is_some_and(|since| self.now > since + PATIENCE_MS)
         });
         if let Some(request) = silent {
-            self.fail("I23", format!("request {request} never came to an end"));
+            self.fail("I23", format!("request {request} is not answered"));
         }
         let loaded = sublet_log::snapshot::load(&self.home.handle(crate::home::Fate::Fine));
         match loaded {

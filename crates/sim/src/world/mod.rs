@@ -174,11 +174,13 @@ impl World {
                 break;
             }
             self.now = entry.key().0;
+            self.audit.at(self.now);
             let task = entry.remove();
             self.dispatch(task);
             self.look_at_log();
         }
         self.now = self.now.max(end_ms);
+        self.audit.at(self.now);
     }
 
     fn after(&mut self, delay_ms: u64, task: Task) {

@@ -63,8 +63,11 @@ impl World {
         let resumes = matches!(call.order, Order::Watch(_, Some(_))) && !part.whole;
         let began = if resumes { "stream resumed" } else { "stream began with everything" };
         self.sometimes.hit(began);
-        self.audit.opens(call, &part);
+        let durable = self.home.durable();
         let process = self.brokers.get_mut(at).and_then(|broker| broker.process.as_mut());
+        if let Some(process) = &process {
+            self.audit.opens(process.writer, call, &part, durable);
+        }
         let open =
             process.and_then(|p| p.streams.open.iter_mut().find(|o| o.call.number == call.number));
         if let Some(open) = open {
@@ -82,6 +85,7 @@ impl World {
         process.engine.watch(!process.streams.watchers.is_empty());
         for (call, part) in parts {
             self.sometimes.hit("stream told news");
+            self.audit.tells(&part, self.home.durable());
             self.send_part(at, &call, part);
         }
     }
