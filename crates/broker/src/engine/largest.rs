@@ -43,9 +43,9 @@ fn resources() -> Resources {
     kinds.fold(start, |sum, kind| sum.with(kind, u64::MAX).unwrap())
 }
 
-/// What is written of it is as long as it can be: a quote is written as two characters.
+/// As long as it may be written.
 fn operator() -> Actor {
-    Actor::Operator("\"".repeat(OPERATOR_MAX))
+    Actor::Operator("n".repeat(OPERATOR_MAX))
 }
 
 fn largest_ask() -> Ask {
@@ -119,7 +119,7 @@ fn advertised() -> Vec<Event> {
         generation: Generation(u32::MAX),
         expires_at: Some(FAR),
     };
-    let note = Note { by: operator(), why: "\"".repeat(WHY_MAX) };
+    let note = Note { by: operator(), why: "\u{1}".repeat(WHY_MAX) };
     let first = [Event::Returned { cluster: cluster() }];
     let adopted = (1..ADOPTED_MAX).map(|_| adopted());
     let reconciled = [Event::Reconciled { cluster: cluster(), note }];
@@ -142,7 +142,9 @@ fn one_more_plan_of_the_largest_kind_still_fits_a_record() {
             body.push(ended()).unwrap();
         }
         let before = body.size();
-        plan.into_iter().for_each(|event| body.push(event).unwrap());
+        for event in plan {
+            body.push(event).unwrap();
+        }
         let size = body.size();
         let head = Head { revision: Revision(u64::MAX - 1), time: FAR, ..Head::default() };
         let sealed = Record::seal(&head, Writer(u128::MAX), FAR, body);

@@ -102,12 +102,12 @@ impl Scene<'_> {
         let gone: Vec<_> = gone.collect();
         let mut text = String::from("reported");
         for (at, id) in gone.iter().take(NAMED_MAX).enumerate() {
-            text += if at == 0 { ", but has no more " } else { ", " };
-            text += &id.to_string();
+            text.push_str(if at == 0 { ", but has no more " } else { ", " });
+            text.push_str(&id.to_string());
         }
         match gone.len().saturating_sub(NAMED_MAX) {
             0 => text,
-            more => text + &format!(" and {more} more"),
+            more => format!("{text} and {more} more"),
         }
     }
 
