@@ -5,6 +5,9 @@
 //! the snapshot is what the records say. What it finds are values with stable codes: a tool counts
 //! them, a person reads them. A log whose home refuses to open it does not come this far; the
 //! refusal is then the finding.
+//!
+//! Where older records are gone, what the oldest that are kept were decided on is not known: then
+//! judging begins at the snapshot, and the report says so.
 
 use sublet_core::event::{Basis, Event};
 use sublet_core::id::Revision;
@@ -52,6 +55,10 @@ pub struct Report {
     pub records: u64,
     /// The first of them.
     pub oldest: Revision,
+    /// The first whose events were judged. Those before it were only checked one by one and for
+    /// their order: what they were decided on is gone with the records before them. None where
+    /// nothing was judged.
+    pub judged_from: Option<Revision>,
     /// Where the log stands.
     pub head: Head,
     /// Of the ledger at the head; equal on every sound copy of the same log.
@@ -168,6 +175,7 @@ impl<'a> Walk<'a> {
     /// Judges and applies the events one by one; false when the fold cannot go on.
     fn replay(&mut self, fold: &mut Loaded, record: &Record) -> bool {
         let at = Some(record.revision());
+        self.report.judged_from = self.report.judged_from.or(at);
         let stamp = record.head().stamp();
         for event in record.events() {
             if let Some(Violation { rule, found }) = invariants::judge(&fold.ledger, stamp, event) {

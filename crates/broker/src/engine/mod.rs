@@ -25,6 +25,8 @@ mod watch;
 mod keep;
 mod planner;
 mod run;
+#[cfg(test)]
+mod largest;
 
 pub use commit::{Commit, Committer, Dead};
 pub use decided::{Account, Decided, Told};

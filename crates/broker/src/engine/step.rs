@@ -27,7 +27,7 @@ use super::work::{Answer, Failure, Settled, Submitted, Work};
 
 /// A batch is closed when it has this many bytes: one more plan of the largest kind still fits the
 /// limit of a record.
-const BATCH_BYTES: usize = Record::BYTES_MAX / 2;
+pub(super) const BATCH_BYTES: usize = Record::BYTES_MAX / 2;
 
 /// The most commands planned in one step: news from the disk waits no longer than these take.
 const PIECE: usize = 8;

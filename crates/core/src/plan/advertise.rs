@@ -4,7 +4,9 @@
 //! provider that was given up is back; a provider reports after a restore, and what the ledger had
 //! forgotten is adopted; an agent turns out to be too old to ever confirm an end.
 
-use alloc::{collections::BTreeMap, string::String, vec::Vec};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::{String, ToString};
+use alloc::{format, vec::Vec};
 
 use super::{EVENTS_MAX, Plan, Reply, Scene};
 use crate::advertisement::{Advertisement, GrantReport};
@@ -21,6 +23,9 @@ const GENERATION_LEAP: u32 = 1000;
 
 /// A report may name every extended resource there can be, so few of them fill a record.
 const ADOPTED_MAX: usize = 32;
+
+/// So many grants that a provider has no more are named; the rest is counted.
+const NAMED_MAX: usize = 16;
 
 impl Scene<'_> {
     pub(super) fn advertise(&self, advertisement: &Advertisement) -> Plan {
@@ -76,8 +81,34 @@ impl Scene<'_> {
                 expires_at: remaining.and_then(|span| self.at.time.checked_add(span)),
             });
         }
-        let note = Note { by: Actor::Cluster(cluster.clone()), why: String::from("reported") };
+        let why = self.what_was_reported(cluster, grants);
+        let note = Note { by: Actor::Cluster(cluster.clone()), why };
         events.push(Event::Reconciled { cluster: cluster.clone(), note });
+    }
+
+    /// Says which grants it had confirmed before the backup and does not have any more: they were
+    /// released since, or it lost them. Which of the two it was, nobody here can know, so they are
+    /// kept, as every promise is, and named for the operator.
+    fn what_was_reported(&self, cluster: &ClusterId, grants: &[GrantReport]) -> String {
+        let ledger = self.books.ledger();
+        let reported: BTreeSet<_> = grants.iter().map(|report| report.id).collect();
+        let lending = ledger.account(cluster).map(|account| &account.lending);
+        let gone = lending.into_iter().flatten().filter(|id| {
+            let state = ledger.reservation(**id).map(|reservation| &reservation.state);
+            let kept = matches!(state, Some(State::Reserved(grant) | State::Active(grant))
+                if grant.acknowledged > Generation::default());
+            kept && !reported.contains(*id)
+        });
+        let gone: Vec<_> = gone.collect();
+        let mut text = String::from("reported");
+        for (at, id) in gone.iter().take(NAMED_MAX).enumerate() {
+            text.push_str(if at == 0 { ", but has no more " } else { ", " });
+            text.push_str(&id.to_string());
+        }
+        match gone.len().saturating_sub(NAMED_MAX) {
+            0 => text,
+            more => format!("{text} and {more} more"),
+        }
     }
 
     /// An agent that was replaced by an older one never confirms what it was told to take down.

@@ -14,9 +14,19 @@ const NAME_MAX: usize = 128;
 /// Refuses a name that would make records too long.
 pub(super) fn check_name(by: &Actor) -> Result<(), Refusal> {
     match by {
-        Actor::Operator(name) if name.len() > NAME_MAX => Err(Refusal::TextTooLong(NAME_MAX)),
+        Actor::Operator(name) if written(name) > NAME_MAX => Err(Refusal::TextTooLong(NAME_MAX)),
         _ => Ok(()),
     }
+}
+
+/// How long it is in a record, where some characters are written as several.
+fn written(text: &str) -> usize {
+    let length = |byte| match byte {
+        b'"' | b'\\' => 2_usize,
+        0..=0x1f => 6,
+        _ => 1,
+    };
+    text.bytes().map(length).fold(0, usize::saturating_add)
 }
 
 pub(super) fn operate(operator: &str, why: &str, action: &Action) -> Result<Plan, Refusal> {
@@ -37,4 +47,19 @@ pub(super) fn operate(operator: &str, why: &str, action: &Action) -> Result<Plan
         Action::ConfirmClock => Event::ClockConfirmed { note },
     };
     Ok(Plan::new(vec![event], Reply::Done))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_counts_as_it_is_written_into_records() {
+        let check = |name: String| check_name(&Actor::Operator(name));
+        assert_eq!(check("n".repeat(NAME_MAX)), Ok(()));
+        for (name, times) in [("n", NAME_MAX + 1), ("\"", 65), ("\u{1}", 22), ("ä", 65)] {
+            let refused = Err(Refusal::TextTooLong(NAME_MAX));
+            assert_eq!(check(name.repeat(times)), refused, "{name:?}");
+        }
+    }
 }

@@ -18,11 +18,14 @@ impl Scene<'_> {
         };
         let ledger = self.books.ledger();
         if expire {
-            take(&mut ledger.due(self.at.time).filter_map(|reservation| self.due(reservation)));
+            take(&mut self.overdue().filter_map(|reservation| self.due(reservation)));
             take(&mut self.silent());
         }
         // What is due has its event already.
-        let over = |r: &&Reservation| expire && r.deadline().is_some_and(|t| t <= self.at.time);
+        let over = |r: &&Reservation| {
+            let due = r.deadline().is_some_and(|time| time <= self.at.time);
+            expire && due && !self.may_be_renewed(r)
+        };
         let lent_by = |cluster| self.lent_by(cluster).filter(move |r| !over(r));
         for (cluster, standing) in ledger.standings() {
             if standing.lost.is_some() {
@@ -44,6 +47,19 @@ impl Scene<'_> {
             None => {}
         }
         Plan::new(events, Reply::Swept { more })
+    }
+
+    /// What is past its time, as far as we know.
+    fn overdue(&self) -> impl Iterator<Item = &Reservation> {
+        let due = self.books.ledger().due(self.at.time);
+        due.filter(|reservation| !self.may_be_renewed(reservation))
+    }
+
+    /// After a restore it may have been renewed or activated since the backup: its provider knows,
+    /// and until it has reported nothing that it lends is ended for its time.
+    fn may_be_renewed(&self, reservation: &Reservation) -> bool {
+        let holding = reservation.holding();
+        holding.is_some_and(|grant| self.books.ledger().awaits_report(&grant.provider))
     }
 
     fn due(&self, reservation: &Reservation) -> Option<Event> {

@@ -6,6 +6,7 @@ use sublet_core::decision::explain::{self, Explanation, Granted, Judgement, Refu
 use sublet_core::decision::filter::Filter;
 use sublet_core::decision::{Constraint, Match, Strategy};
 use sublet_core::event::Event;
+use sublet_core::plan::{Command, Refusal, plan};
 use sublet_core::policy::{Allowance, Visibility};
 use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
 use sublet_core::resources::{Kind, Limits, Resources};
@@ -325,4 +326,42 @@ fn what_is_held_is_explained_with_what_its_provider_keeps_beside_it() {
         confirmation: Confirmation::Unconfirmed,
     });
     assert_eq!(held(&fleet), None, "there is nothing to explain any more");
+}
+
+#[test]
+fn a_refusal_for_a_rare_label_proposes_those_that_have_it_however_full() {
+    let mut fleet = Fleet::new();
+    // All of these are nearer than the one that is asked for.
+    for number in 0..100 {
+        fleet = cluster(fleet, &format!("near-{number}"), 900, 32);
+    }
+    fleet = cluster(fleet, "far", 100, 32);
+    fleet.hear({
+        let mut ad = fleet.word(&id("far"));
+        ad.labels = [("zone".to_owned(), "eu".to_owned())].into();
+        ad
+    });
+    let constraints = vec![Constraint { label: "zone".into(), is: Match::Exists }];
+    let why = refused(&fleet, &Ask { constraints, ..ask(1000, GI) });
+    assert_eq!(why.nearest.len(), 1, "{why}");
+    assert_eq!(why.nearest[0].cluster, id("far"));
+    assert_eq!(why.nearest[0].less, Some(Resources::new(900, 0)));
+}
+
+#[test]
+fn a_growth_of_one_resource_that_is_too_large_is_told_how_much_less_would_do() {
+    let mut fleet = cluster(Fleet::new(), "c1", 8000, 32);
+    fleet.hear({
+        let mut ad = fleet.word(&id("c1"));
+        ad.capabilities.acknowledge = true;
+        ad
+    });
+    let (reservation, _) = fleet.reserve("c0", &ask(1000, 4 * GI)).unwrap();
+    let resources = Resources::new(10_000, 4 * GI);
+    let by = Actor::Cluster(id("c0"));
+    let command = Command::Resize { by, id: reservation, resources };
+    let refusal = plan(&fleet.books, &command, &fleet.policy, fleet.stamp()).unwrap_err();
+    let Refusal::NobodyFits(why) = refusal else { panic!("{refusal}") };
+    let Explanation::Refused(why) = *why else { panic!("{why:?}") };
+    assert_eq!(why.nearest[0].less, Some(Resources::new(2000, 0)), "{why}");
 }

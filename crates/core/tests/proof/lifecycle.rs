@@ -245,6 +245,65 @@ fn a_restored_ledger_grants_nothing_until_its_provider_has_reported_and_adopts_w
 }
 
 #[test]
+fn after_a_restore_nothing_expires_before_its_provider_has_said_how_long_it_lasts() {
+    let mut world = one_provider();
+    let hour = |duration| Ask { duration: Some(duration), ..ask(1, 1) };
+    let renewed = world.reserve("c2", "a", hour(secs(3600))).unwrap();
+    let over = world.reserve("c2", "b", hour(secs(3600))).unwrap();
+    for id in [renewed, over] {
+        world.acknowledge(id);
+    }
+    let backup = world.backup();
+    let by = Actor::Cluster(cluster("c2"));
+    world.run(&Command::Renew { by, id: renewed, duration: Some(secs(DAY)) }).unwrap();
+    world.acknowledge(renewed);
+    world.restore(&backup);
+    world.tick(secs(7200));
+    assert_eq!(world.sweep().events, [], "neither is known to be over");
+    world.advertise("c1", 4, 4);
+    world.sweep();
+    assert_eq!(world.phase(renewed), Phase::Active);
+    assert_eq!(ending(&world, over), (Reason::Expired, None));
+}
+
+#[test]
+fn after_a_restore_what_waits_longer_than_it_may_or_is_drained_ends_as_ever() {
+    let mut world = one_provider();
+    let held = world.reserve("c2", "a", Ask { duration: Some(secs(60)), ..ask(4, 4) }).unwrap();
+    let waiting = world.reserve("c3", "a", waits(0, 4)).unwrap();
+    let backup = world.backup();
+    world.restore(&backup);
+    world.tick(secs(3600));
+    world.operate(Action::Cordon { cluster: cluster("c1"), drain: true });
+    world.sweep();
+    assert_eq!(ending(&world, waiting).0, Reason::WaitOver);
+    assert_eq!(ending(&world, held), (Reason::Drained, None));
+}
+
+#[test]
+fn what_a_provider_has_no_more_after_a_restore_is_kept_and_named() {
+    let mut world = one_provider();
+    let [kept, gone, new] = ["kept", "gone", "new"].map(|key| {
+        let id = world.reserve("c2", key, ask(1, 1)).unwrap();
+        if key != "new" {
+            world.acknowledge(id);
+        }
+        id
+    });
+    let backup = world.backup();
+    world.release("c2", gone);
+    world.acknowledge(gone);
+    world.restore(&backup);
+    let plan = world.advertise("c1", 4, 4);
+    let [Event::Reconciled { note, .. }] = &plan.events[..] else { panic!("{plan:?}") };
+    // One that the provider had not confirmed may be on its way to it.
+    assert_eq!(note.why, format!("reported, but has no more {gone}"));
+    for id in [kept, gone, new] {
+        assert_eq!(world.phase(id), Phase::Reserved);
+    }
+}
+
+#[test]
 fn waiting_requests_are_served_by_capped_priority_then_by_age_and_small_ones_may_pass() {
     let mut policy = Policy::default();
     let capped = Allowance { priority_max: 1, ..Allowance::default() };

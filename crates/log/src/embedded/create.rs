@@ -14,7 +14,7 @@ use super::head::{self, position_text};
 use super::lock::LOCK;
 use super::schema::{self, SnapshotMark};
 use super::upkeep::PART_BYTES;
-use super::{DATABASE, Error, JOURNAL};
+use super::{DATABASE, Error, JOURNAL, note};
 use crate::{Cause, Head, Record, Snapshot};
 
 const DRAFT: &str = "sublet.db.new";
@@ -42,7 +42,8 @@ pub(super) fn is_fresh(folder: &Path) -> Result<bool, Error> {
         let path = folder.join(name);
         path.try_exists().map_err(|e| Error::io("look for", &path, e))
     };
-    if exists(DATABASE)? || exists(JOURNAL)? {
+    // Notes are only ever written beside a log.
+    if exists(DATABASE)? || exists(JOURNAL)? || exists(note::FOLDER)? {
         return Ok(false);
     }
     // A head at revision 0 is all that is left when the making of an empty store was cut off.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::frame::Checksum;
 
-const FOLDER: &str = "notes";
+/// Where they are.
+pub(super) const FOLDER: &str = "notes";
 const CHECKSUM_BYTES: usize = 16;
 
 fn path(folder: &Path, name: &str) -> PathBuf {

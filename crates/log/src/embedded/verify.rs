@@ -43,7 +43,7 @@ fn noted_head(folder: &Path) -> Result<Head, Error> {
     let there = database.try_exists();
     if !there.map_err(|e| Error::io("look for", &database, e))? {
         let because = noted.map_or_else(
-            || "there is a journal of it".into(),
+            || "there is a journal of it, or there are notes of its broker".into(),
             |noted| format!("revision {} was acknowledged", noted.revision),
         );
         return Err(missing(folder, DATABASE, because));

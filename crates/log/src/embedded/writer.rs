@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
@@ -14,6 +15,9 @@ use crate::{Cause, Head, Record};
 
 /// What a commit writes beyond its data: about two pages.
 const COMMIT_OVERHEAD_BYTES: usize = 8 * 1024;
+
+/// How much of the journal is written again at once.
+const REWRITE_BYTES: usize = 1024 * 1024;
 
 /// The connection, while it may be used.
 pub(super) struct Writer {
@@ -138,13 +142,31 @@ impl Writer {
     }
 }
 
-/// Makes sure that the journal's name outlives a power loss before anything relies on it:
-/// `SQLite` syncs the folder too, but goes on when that fails. Says how long the journal is.
+/// Makes sure that the journal outlives a power loss before anything relies on it. Its name:
+/// `SQLite` syncs the folder too, but goes on when that fails. And its content: a process before us
+/// may have ended at a sync that failed, and then the kernel shows what was written and holds it
+/// for clean, so that another sync alone would write nothing. What was read back is written once
+/// more, in its place and unchanged. Says how long the journal is.
 fn make_journal_durable(folder: &Path) -> io::Result<usize> {
-    let journal = OpenOptions::new().create(true).append(true).open(folder.join(JOURNAL))?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true);
+    let journal = options.open(folder.join(JOURNAL))?;
+    rewrite(&journal)?;
     journal.sync_all()?;
     File::open(folder)?.sync_all()?;
     Ok(usize::try_from(journal.metadata()?.len()).unwrap_or(usize::MAX))
+}
+
+fn rewrite(file: &File) -> io::Result<()> {
+    let (mut chunk, mut offset) = (vec![0; REWRITE_BYTES], 0);
+    loop {
+        let read = file.read_at(&mut chunk, offset)?;
+        let Some(bytes) = chunk.get(..read).filter(|bytes| !bytes.is_empty()) else {
+            return Ok(());
+        };
+        file.write_all_at(bytes, offset)?;
+        offset = offset.saturating_add(read as u64);
+    }
 }
 
 impl Open {

@@ -9,6 +9,10 @@
  *                     each file, every write is lost, kept, or torn at a sector, as SHIM_SEED says
  *                     (0: all is lost); then the process ends
  *
+ *   SHIM_MODE=clean   the call fails with EIO, once; what a sync could not write is held for clean
+ *                     from then on, as Linux does: it can be read, and no later sync writes it
+ *                     unless it was written again. The power fails when the process ends.
+ *
  * Names of files count as durable at once: the model loses contents, not directory entries.
  */
 #define _GNU_SOURCE
@@ -30,6 +34,7 @@ struct change { /* a write (new != NULL) or a truncate that was not synced yet *
     struct change *before;
     dev_t dev;
     ino_t ino;
+    int clean; /* a sync has failed: only writing it again makes it durable */
     int fd; /* our own copy: the program may close its */
     off_t offset, old_size, new_size;
     size_t old_length, length;
@@ -73,12 +78,17 @@ static void power_fails(void) {
     struct change *oldest = NULL;
     for (struct change *c = newest, *before; c; c = before) { /* back to what was synced */
         before = c->before;
+        if (c->clean && c->new) { /* the file has its length, and nothing there */
+            memset(c->new, 0, c->length);
+            REAL(pwrite)(c->fd, c->new, c->length, c->offset);
+        }
         if (c->old_length) REAL(pwrite)(c->fd, c->old, c->old_length, c->offset);
-        REAL(ftruncate)(c->fd, c->old_size);
+        if (!c->clean) REAL(ftruncate)(c->fd, c->old_size);
         c->before = oldest;
         oldest = c;
     }
     for (struct change *c = oldest; c && *setting("SHIM_SEED") != '0'; c = c->before) {
+        if (c->clean) continue;
         uint64_t fate = draw();
         if (fate % 3 == 0) continue; /* lost */
         if (!c->new) {
@@ -120,14 +130,41 @@ static void remember(int fd, const void *bytes, size_t length, off_t offset, off
     newest = c;
 }
 
+static int is_of(struct change *c, struct stat *st) {
+    return c->dev == st->st_dev && c->ino == st->st_ino;
+}
+
+static int written_again(struct change *old, struct stat *st) {
+    for (struct change *c = newest; c != old; c = c->before)
+        if (is_of(c, st) && !c->clean && c->new && c->offset <= old->offset &&
+            c->offset + c->length >= old->offset + old->length)
+            return 1;
+    return 0;
+}
+
 static void synced(int fd) {
     struct stat st;
     fstat(fd, &st);
+    for (struct change *c = newest; c; c = c->before)
+        if (is_of(c, &st) && c->clean && written_again(c, &st)) c->clean = 0;
     for (struct change **c = &newest; *c;) {
-        if ((*c)->dev == st.st_dev && (*c)->ino == st.st_ino) *c = (*c)->before;
+        if (is_of(*c, &st) && !(*c)->clean) *c = (*c)->before;
         else c = &(*c)->before;
     }
 }
+
+static void not_synced(int fd) {
+    struct stat st;
+    fstat(fd, &st);
+    for (struct change *c = newest; c; c = c->before)
+        if (is_of(c, &st)) c->clean = 1;
+}
+
+__attribute__((destructor)) static void ends(void) {
+    if (mode_is("clean")) power_fails();
+}
+
+static int remembers(void) { return mode_is("power") || mode_is("clean"); }
 
 /* Whether this call is to fail; for a short write, *length says how much is put down. */
 static int fails(const char *name, int fd, size_t *length) {
@@ -140,7 +177,7 @@ static int fails(const char *name, int fd, size_t *length) {
     if (readlink(link, path, sizeof path - 1) < 0) abort();
     dprintf(2, "shim: %s %s\n", name, strrchr(path, '/') + 1);
     if (mode_is("power")) power_fails();
-    if (mode_is("eio")) return errno = EIO, 1;
+    if (mode_is("eio") || mode_is("clean")) return errno = EIO, 1;
     if (mode_is("enospc")) return disk_full = 1, errno = ENOSPC, 1;
     if (mode_is("short") && call == at && length && *length > 1) return *length /= 2, 0;
     return errno = ENOSPC, 1;
@@ -150,7 +187,7 @@ static ssize_t put(int fd, const void *bytes, size_t length, off_t offset) {
     pthread_mutex_lock(&lock);
     ssize_t done = -1;
     if (!fails("write", fd, &length)) {
-        if (mode_is("power")) remember(fd, bytes, length, offset, 0);
+        if (remembers()) remember(fd, bytes, length, offset, 0);
         done = REAL(pwrite)(fd, bytes, length, offset);
     }
     pthread_mutex_unlock(&lock);
@@ -178,6 +215,7 @@ static int sync_with(int fd, int (*real)(int)) {
     pthread_mutex_lock(&lock);
     int done = fails("sync", fd, NULL) ? -1 : real(fd);
     if (done == 0) synced(fd);
+    else if (mode_is("clean")) not_synced(fd);
     pthread_mutex_unlock(&lock);
     return done;
 }
@@ -191,7 +229,7 @@ int ftruncate(int fd, off_t size) {
     int done = -1;
     if (!fails("truncate", fd, NULL)) {
         struct stat st;
-        if (mode_is("power") && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        if (remembers() && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
             remember(fd, NULL, 0, 0, size);
         done = REAL(ftruncate)(fd, size);
     }

@@ -24,12 +24,14 @@ pub(crate) enum Task {
     Endless,
     /// Append some, with a snapshot and a compaction in between.
     Some,
+    /// The same, and once more on what is found when the folder is opened again.
+    Again,
     /// Append until the disk is full, then see what is true.
     Fill,
 }
 
 impl Task {
-    const ALL: [Self; 4] = [Self::Open, Self::Endless, Self::Some, Self::Fill];
+    const ALL: [Self; 5] = [Self::Open, Self::Endless, Self::Some, Self::Again, Self::Fill];
 
     fn name(self) -> String {
         format!("{self:?}")
@@ -58,7 +60,9 @@ fn a_child_does_its_task() {
             Err(error) => say(&format!("refused {error}")),
         },
         Task::Endless => endless(&folder),
-        Task::Some => some(&folder),
+        Task::Some if some(&folder) => say("done"),
+        Task::Some => {}
+        Task::Again => again(&folder),
         Task::Fill => fill(&folder),
     }
 }
@@ -133,12 +137,16 @@ fn append_for_ever(log: &dyn Log) {
     }
 }
 
-/// Says `failed` where it fails, and `acknowledged after failure` if the log should ever do so.
-fn some(folder: &Path) {
+/// Says `failed` where it fails, and `acknowledged after failure` if the log should ever do so; true
+/// if nothing failed.
+fn some(folder: &Path) -> bool {
     let options = Options { checkpoint_bytes: 10_000, overdue_bytes: 40_000 };
     let log = match Embedded::open_with(folder, options) {
         Ok(log) => log,
-        Err(error) => return say(&format!("failed to open: {error:?}")),
+        Err(error) => {
+            say(&format!("failed to open: {error:?}"));
+            return false;
+        }
     };
     for round in 0..10 {
         if let Err(error) = append(&log) {
@@ -157,10 +165,25 @@ fn some(folder: &Path) {
             }
         }
     }
-    say("done");
+    true
 }
 
-fn failed(log: &dyn Log, error: &str) {
+fn again(folder: &Path) {
+    let all = some(folder);
+    let log = match Embedded::open(folder) {
+        Ok(log) => log,
+        Err(error) => return say(&format!("failed to open again: {error:?}")),
+    };
+    match (0..3).try_for_each(|_| append(&log)) {
+        Ok(()) if all => say("done"),
+        Ok(()) => {}
+        Err(error) => {
+            failed(&log, &format!("{error:?}"));
+        }
+    }
+}
+
+fn failed(log: &dyn Log, error: &str) -> bool {
     say(&format!("failed: {error}"));
     for _ in 0..3 {
         match append(log) {
@@ -168,6 +191,7 @@ fn failed(log: &dyn Log, error: &str) {
             other => say(&format!("acknowledged after failure: {other:?}")),
         }
     }
+    false
 }
 
 /// Fills a small disk twice; what was acknowledged before is there while it is full, and when

@@ -41,7 +41,8 @@ impl Outcome {
 
 /// Runs a child whose call number `at` goes wrong.
 fn run(folder: &Path, mode: &str, at: u64, seed: u64) -> Outcome {
-    let output = command(Task::Some, folder)
+    let task = if mode == "clean" { Task::Again } else { Task::Some };
+    let output = command(task, folder)
         .env("LD_PRELOAD", shim())
         .env("SHIM_FOLDER", folder)
         .env("SHIM_MODE", mode)
@@ -104,4 +105,9 @@ fn a_write_cut_short_loses_nothing() {
 #[test]
 fn a_power_loss_at_any_moment_loses_nothing_that_was_acknowledged() {
     assert!(sweep("power", &[0, 1, 2]) > 50, "the shim sees too little");
+}
+
+#[test]
+fn what_is_acknowledged_after_a_failed_sync_and_a_restart_outlives_a_power_loss() {
+    assert!(sweep("clean", &[0]) > 50, "the shim sees too little");
 }

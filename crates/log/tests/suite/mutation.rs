@@ -177,6 +177,10 @@ fn a_missing_file_of_the_set_is_refused() {
                 "{error:?}"
             );
         }
+        // Where all three are gone, what is left says that there was something.
+        std::fs::create_dir_all(golden.scratch.path().join("notes")).unwrap();
+        let error = golden.judge(&Image::new(), "nothing but notes").expect("refused");
+        assert!(matches!(&error, Error::MissingFile { file: "sublet.db", .. }), "{error:?}");
         let mut damaged = golden.image.clone();
         damaged.remove("sublet.db-wal");
         let error = golden.judge(&damaged, "no journal").expect("refused");

@@ -69,9 +69,11 @@ fn a_sound_log_has_no_findings_and_the_same_state_with_and_without_its_history()
     let whole = fsck::check(&log).unwrap();
     assert_eq!(whole.findings, []);
     let twenty = log.read(Revision(20), 1).unwrap()[0].time();
+    assert_eq!(whole.judged_from, Some(Revision(1)));
     for (before, oldest) in [(twenty, 20), (FOREVER, 51)] {
         log.compact(before).unwrap();
         let rest = fsck::check(&log).unwrap();
+        assert_eq!(rest.judged_from, Some(Revision(51)), "what the snapshot covers is not judged");
         assert_eq!((rest.findings, rest.oldest), (vec![], Revision(oldest)));
         assert_eq!(rest.state, whole.state);
     }

@@ -30,6 +30,9 @@ struct Printed {
     records: u64,
     oldest: u64,
     head: u64,
+    /// The first whose decisions were judged; those before it were checked for damage and order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judged_from: Option<u64>,
     /// Equal on every sound copy of the same log.
     state: Option<String>,
     findings: Vec<Found>,
@@ -58,6 +61,7 @@ impl From<Report> for Printed {
             sound: findings.is_empty(),
             records: report.records,
             oldest: report.oldest.0,
+            judged_from: report.judged_from.map(|revision| revision.0),
             head: report.head.revision.0,
             state: report.state.map(|state| state.to_string()),
             findings,
@@ -114,8 +118,17 @@ fn print(report: Printed, format: Option<Format>) -> Result<()> {
         let place = revision.map_or_else(String::new, |revision| format!(" at {revision}"));
         writeln!(out, "{severity} {code}{place}: {what}")?;
     }
-    let Printed { records, oldest, head, state, .. } = report;
+    let Printed { records, oldest, head, judged_from, state, .. } = report;
     writeln!(out, "{records} records read, revisions {oldest} to {head}")?;
+    let judged_from = judged_from.unwrap_or(head.saturating_add(1));
+    if judged_from > oldest && oldest <= head {
+        let last = judged_from.saturating_sub(1);
+        writeln!(
+            out,
+            "revisions {oldest} to {last} were checked for damage and order only: what their \
+             decisions stood on is no longer kept"
+        )?;
+    }
     if let Some(state) = state {
         writeln!(out, "state {state}: equal on every sound copy of this log")?;
     }

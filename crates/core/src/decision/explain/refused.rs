@@ -105,9 +105,11 @@ impl<'a> Tally<'a> {
             tries = tries.saturating_sub(1);
             tries > 0 && self.told.nearest.len() < NEAREST_MAX
         };
-        match &ask.target {
-            Some(target) => drop(near(target)),
-            None => books.index().each_near(&ask.resources, &mut near),
+        match (&ask.target, books.labels().few(&ask.constraints)) {
+            (Some(target), _) => drop(near(target)),
+            // Those with a rare label need not be among the nearest of all.
+            (None, Some(few)) => books.index().each_near_among(&few, &ask.resources, &mut near),
+            (None, None) => books.index().each_near(&ask.resources, &mut near),
         }
     }
 
@@ -119,7 +121,7 @@ impl<'a> Tally<'a> {
         let rest = asked.minus_floor(&less);
         // To ask for none of something is another request, not a smaller one.
         let all_left = asked.iter().all(|(kind, _)| rest.get(&kind) > 0);
-        let less = (all_left && rest.cpu > 0 && rest.memory > 0).then_some(less);
+        let less = all_left.then_some(less);
         let (more, cap) = match (self.missing(known), self.above_cap(known)) {
             // Beyond the allowance, room alone is not enough.
             _ if self.excess.is_some() => (None, None),

@@ -1,6 +1,7 @@
 //! What explanations ask of the index: who has room at all, who is nearest to it, who stands where.
 
 use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::asked::Asked;
@@ -73,6 +74,24 @@ impl Index {
             let mut fitting = slots.filter(|slot| fits(&slot.row));
             fitting.all(|slot| visit(&slot.cluster))
         })
+    }
+
+    /// The same as [`Index::each_near`], of some alone.
+    pub(crate) fn each_near_among<'a>(
+        &self,
+        some: &[&'a ClusterId],
+        resources: &Resources,
+        visit: &mut dyn FnMut(&'a ClusterId) -> bool,
+    ) {
+        let distance = |cluster: &&'a ClusterId| {
+            let row = self.row(cluster)?;
+            let near = row.is_open() && !resources.fits_in(&row.room);
+            near.then(|| (exact_distance(resources, row), *cluster))
+        };
+        let mut near: Vec<_> = some.iter().filter_map(distance).collect();
+        near.sort_unstable();
+        // The rest is not near enough to be asked for.
+        let _all = near.into_iter().all(|(_, cluster)| visit(cluster));
     }
 
     /// Calls `visit` for open providers without room for `resources`, nearest first and on a tie
