@@ -8,6 +8,7 @@ use sublet_core::resources::{Kind, Limits, Resources};
 use sublet_core::time::Time;
 use sublet_log::{Log, snapshot};
 
+use super::agent::draw_labels;
 use super::{Task, World};
 use crate::dice::Dice;
 use crate::home::Fate;
@@ -91,6 +92,9 @@ impl World {
         let eighths = if dice.chance(500) { 8 } else { dice.between(3, 8) };
         agent.has.cpu = agent.base.cpu / 8 * eighths;
         agent.has.memory = agent.base.memory / 8 * eighths;
+        if dice.chance(200) {
+            agent.labels = draw_labels(dice);
+        }
         fit_pods(agent);
     }
 
