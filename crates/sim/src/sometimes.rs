@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Every branch that a long run must reach.
-pub const BRANCHES: [&str; 48] = [
+pub const BRANCHES: [&str; 50] = [
     "granted at once",
     "granted where a label was asked for",
     "refused because nobody fits",
@@ -45,6 +45,8 @@ pub const BRANCHES: [&str; 48] = [
     "log was silent for too long",
     "disk failed",
     "restart from a snapshot",
+    "restored",
+    "adopted after a restore",
     "clock suspended",
     "clock confirmed",
     "memory of keys given up",

@@ -54,6 +54,8 @@ impl Auditor {
         let revoked = self.revoked.contains(provider);
         self.expect(!revoked, "I1", || format!("{provider} is revoked"));
         self.expect(!standing.lost, "I1", || format!("{provider} is lost"));
+        let awaits = self.awaits(provider);
+        self.expect(!awaits, "I1", || format!("{provider} has not reported since the restore"));
         let total = plus(self.held(provider), more);
         let above = |cap: Amounts| (0..4).any(|d| more[d] > 0 && total[d] > cap[d]);
         let over = standing.cap.is_some_and(above);

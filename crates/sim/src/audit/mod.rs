@@ -43,6 +43,7 @@ mod owed;
 mod phase;
 mod reference;
 mod rest;
+mod restored;
 mod shadow;
 mod state;
 mod stream;
@@ -140,6 +141,7 @@ pub(crate) struct Auditor {
     looks_at_adverts: u64,
     /// The newest instruction of a reservation that a cluster heard of.
     delivered: BTreeMap<(ClusterId, ReservationId), u32>,
+    is_restored: bool,
     /// When what faults broke must have mended.
     calm_from_ms: Option<u64>,
 }
@@ -176,6 +178,7 @@ impl Auditor {
             looks_at_adverts: 0,
             delivered: BTreeMap::new(),
             calm_from_ms: None,
+            is_restored: false,
         }
     }
 

@@ -129,7 +129,8 @@ impl Auditor {
     /// Nothing that operators decided forbids to lend there.
     pub(super) fn is_open(&self, provider: &ClusterId) -> bool {
         let standing = self.standings.get(provider);
-        !self.revoked.contains(provider) && standing.is_none_or(|one| !one.cordoned && !one.lost)
+        let known = !self.revoked.contains(provider) && !self.awaits(provider);
+        known && standing.is_none_or(|one| !one.cordoned && !one.lost)
     }
 
     /// What is left of what an advertisement said, under the cap.

@@ -101,6 +101,11 @@ impl Agent {
         }
     }
 
+    /// What was taken down may have to be put up again: the broker has forgotten that it ended.
+    pub(super) fn forget_ends(&mut self) {
+        self.gone.clear();
+    }
+
     /// What pods inside grants take.
     pub fn used(&self) -> Resources {
         let sum = |sum: Resources, slice: &Slice| sum.checked_add(&slice.used).unwrap_or(sum);

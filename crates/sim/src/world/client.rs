@@ -53,6 +53,13 @@ pub(super) struct Request {
     uses: u64,
 }
 
+impl Request {
+    /// Nothing comes of it any more.
+    pub(super) fn forget(&mut self) {
+        (self.stage, self.call) = (Stage::Over, 0);
+    }
+}
+
 impl World {
     /// A cluster needs something.
     pub(super) fn ask(&mut self, mut dice: Dice) {
