@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::repo::Repo;
-use crate::rig::{self, Programs};
+use crate::rig::{self, Kit, Programs};
 use crate::{built, process};
 
 /// Which benchmark to run.
@@ -55,7 +55,7 @@ fn agent(repo: &Repo, args: &Args) -> Result<bool> {
     let said = process::answer(repo.root(), build)?;
     let found = said.lines().find_map(|line| built::executable(line, "sublet", "bin"));
     let sublet = found.context("cargo did not say where sublet is")?;
-    if rig::programs(repo)? == Programs::Missing {
+    if rig::programs(repo, Kit::Kubernetes)? == Programs::Missing {
         return Ok(false);
     }
     let mut command = rig::rig(repo)?;

@@ -51,8 +51,8 @@ enum Verb {
     Bench(bench::Args),
     /// The fuzz targets, for a bounded time each
     Fuzz(fuzz::Args),
-    /// Finds or builds etcd, Kubernetes, kubectl and KWOK, which some tests run
-    Kube,
+    /// Finds or builds etcd, Kubernetes, kubectl, KWOK and Liqo, which some tests run
+    Kube(rig::Wanted),
     /// Real clusters without containers, for a person: `clusters up 3`
     #[command(disable_help_flag = true)]
     Clusters(rig::Args),
@@ -81,7 +81,7 @@ fn run(verb: Verb) -> Result<bool> {
         Verb::Crash(args) => crash::run(&repo, &args),
         Verb::Bench(args) => bench::run(&repo, &args),
         Verb::Fuzz(args) => fuzz::run(&repo, &args),
-        Verb::Kube => Ok(rig::programs(&repo)? == rig::Programs::Here),
+        Verb::Kube(wanted) => rig::kube(&repo, &wanted),
         Verb::Clusters(args) => rig::clusters(&repo, &args),
     }
 }

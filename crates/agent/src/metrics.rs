@@ -3,6 +3,7 @@
 //!
 //! Labels come from small fixed sets: the cardinality is known beforehand.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -39,6 +40,20 @@ pub struct OfStanding {
     pub standing: Word,
 }
 
+/// What is worked on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfWork {
+    /// `request` or `instruction`.
+    pub what: Word,
+}
+
+/// Where requests stand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfPhase {
+    /// As in their status; `New` before there is one.
+    pub phase: Word,
+}
+
 /// What is counted of one watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchCounts {
@@ -61,6 +76,10 @@ pub struct Metrics {
     published: Family<Went, Counter>,
     publish_milliseconds: Gauge,
     object_writes: Family<Went, Counter>,
+    requests: Family<OfPhase, Gauge>,
+    retries: Family<OfWork, Counter>,
+    refusals: Counter,
+    unacknowledged: Gauge,
     /// 1 while the broker takes what is published.
     pub broker_reached: Gauge,
     /// 1 while this agent works, and not another one of the cluster.
@@ -89,6 +108,12 @@ impl Metrics {
         all.register("publish_duration_milliseconds", "How long the last one took", took);
         let writes = self.object_writes.clone();
         all.register("object_writes", "Writes of the Advertisement object", writes);
+        all.register("requests", "ResourceRequests by phase", self.requests.clone());
+        all.register("retries", "Work that is to be tried again", self.retries.clone());
+        all.register("refusals", "What the broker refused", self.refusals.clone());
+        let unacknowledged = self.unacknowledged.clone();
+        let about = "Instructions that the broker does not know to be carried out";
+        all.register("unacknowledged_instructions", about, unacknowledged);
         let reached = self.broker_reached.clone();
         all.register("broker_reached", "1 while the broker takes what is published", reached);
         all.register("leading", "1 while this agent works", self.leading.clone());
@@ -129,6 +154,29 @@ impl Metrics {
         self.published.get_or_create(&went(ok)).inc();
         self.publish_milliseconds.set(i64::try_from(took.as_millis()).unwrap_or(i64::MAX));
         self.broker_reached.set(i64::from(ok));
+    }
+
+    /// There are so many requests in each phase.
+    pub fn requests(&self, phases: &BTreeMap<&'static str, usize>) {
+        for (phase, count) in phases {
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            self.requests.get_or_create(&OfPhase { phase: Word(phase) }).set(count);
+        }
+    }
+
+    /// A piece of work is to be tried again.
+    pub fn retried(&self, what: &'static str) {
+        self.retries.get_or_create(&OfWork { what: Word(what) }).inc();
+    }
+
+    /// The broker refused a request, or a change of one.
+    pub fn refused(&self) {
+        self.refusals.inc();
+    }
+
+    /// Of so many instructions the broker does not know that they were carried out.
+    pub fn unacknowledged(&self, count: usize) {
+        self.unacknowledged.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// The Advertisement object was written, or was not.

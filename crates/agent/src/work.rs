@@ -50,7 +50,8 @@ impl Work<'_> {
             Collector::new(&client, instructions, rules, Arc::clone(&metrics));
         let grants = collector.grants();
         let grid = Grid::new(&profile.cluster, config.interval, config.spread);
-        let desk = Context::new(client, Arc::clone(&broker), peering, instructions, clock::now);
+        let desk = Context::new(client, Arc::clone(&broker), peering, instructions, clock::now)
+            .with_metrics(Arc::clone(&metrics));
         let contact = desk.contact();
         let publisher = Publisher::new(profile, grid, broker, object, metrics);
         tasks.own("the readiness", become_ready(told.clone(), ready, tasks.stopping()));

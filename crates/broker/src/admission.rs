@@ -119,14 +119,19 @@ impl LaneShare {
 pub struct Share {
     connections: Arc<Seats>,
     streams: Arc<Seats>,
+    large: Arc<Seats>,
     urgent: LaneShare,
     ordinary: LaneShare,
+    /// Whose urgent turns these are part of.
+    urgent_of_all: Arc<Seats>,
 }
 
 impl Share {
-    fn new(limits: &Limits) -> Self {
+    fn new(limits: &Limits, urgent_of_all: Arc<Seats>) -> Self {
         let rate = limits.rate_per_cluster;
         Self {
+            urgent_of_all,
+            large: Seats::new(limits.large_bodies_per_cluster),
             connections: Seats::new(limits.connections_per_cluster),
             streams: Seats::new(limits.streams_per_cluster),
             urgent: LaneShare::new(limits.urgent_per_cluster, rate),
@@ -152,17 +157,23 @@ pub struct Admission {
     rate: u32,
     limits: Limits,
     urgent: Arc<Seats>,
+    operators: Arc<Seats>,
     ordinary: Arc<Seats>,
     large: Arc<Seats>,
+    /// What all have together whose certificates name nobody.
+    unnamed: Arc<Share>,
     shares: Mutex<HashMap<Caller, Arc<Share>>>,
 }
 
 impl Admission {
     /// With these limits.
     pub fn new(limits: Limits) -> Self {
+        let urgent = Seats::new(limits.urgent);
         Self {
             rate: limits.rate_per_cluster,
-            urgent: Seats::new(limits.urgent),
+            unnamed: Arc::new(Share::new(&limits, Arc::clone(&urgent))),
+            urgent,
+            operators: Seats::new(limits.operators),
             ordinary: Seats::new(limits.ordinary),
             large: Seats::new(limits.large_bodies),
             shares: Mutex::default(),
@@ -179,22 +190,36 @@ impl Admission {
             if shares.len() >= self.limits.connections {
                 shares.retain(|_, share| Arc::strong_count(share) > 1);
             }
-            shares.insert(caller.clone(), Arc::new(Share::new(&self.limits)));
+            let urgent = match caller {
+                Caller::Cluster(_) => &self.urgent,
+                Caller::Operator(_) => &self.operators,
+            };
+            let share = Share::new(&self.limits, Arc::clone(urgent));
+            shares.insert(caller.clone(), Arc::new(share));
         }
         let share = shares.get(caller).map(Arc::clone).ok_or(Busy { retry_after: 5 })?;
         let seat = share.connections.take().ok_or(Busy { retry_after: 5 })?;
         Ok((share, seat))
     }
 
+    /// The same of somebody whose certificate names nobody.
+    pub fn connect_unnamed(&self) -> Result<(Arc<Share>, Seat), Busy> {
+        let seat = self.unnamed.connections.take().ok_or(Busy { retry_after: 5 })?;
+        Ok((Arc::clone(&self.unnamed), seat))
+    }
+
     /// A place for one more large body, while it is read.
-    pub fn large_body(&self) -> Result<Seat, Busy> {
-        self.large.take().ok_or(Busy { retry_after: 1 })
+    pub fn large_body(&self, share: &Share) -> Result<Turn, Busy> {
+        let busy = Busy { retry_after: 1 };
+        let own = share.large.take().ok_or(busy)?;
+        let all = self.large.take().ok_or(busy)?;
+        Ok(Turn { _own: own, _all: all })
     }
 
     /// A turn in a lane at `now`, which is time since some moment.
     pub fn turn(&self, share: &Share, lane: Lane, now: Duration) -> Result<Turn, Busy> {
         let (own, all) = match lane {
-            Lane::Urgent => (&share.urgent, &self.urgent),
+            Lane::Urgent => (&share.urgent, &share.urgent_of_all),
             Lane::Ordinary => (&share.ordinary, &self.ordinary),
         };
         own.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(self.rate, now)?;
@@ -239,6 +264,28 @@ mod tests {
         assert!(held.is_ok());
         assert!(admission.turn(&share, Lane::Ordinary, Duration::ZERO).is_err());
         assert!(admission.turn(&share, Lane::Urgent, Duration::ZERO).is_ok());
+    }
+
+    #[test]
+    fn an_operator_gets_a_turn_however_many_clusters_have_theirs() {
+        let admission = admission(|limits| limits.urgent = 1);
+        let turn = |share: &Share| admission.turn(share, Lane::Urgent, Duration::ZERO);
+        let flood = share(&admission, "c1");
+        let held = turn(&flood);
+        assert!(held.is_ok() && turn(&share(&admission, "c2")).is_err());
+        assert!(turn(&admission.connect_unnamed().unwrap().0).is_err());
+        let (operator, _seat) = admission.connect(&Caller::Operator("ada".into())).unwrap();
+        assert!(turn(&operator).is_ok());
+    }
+
+    #[test]
+    fn one_cluster_cannot_have_all_places_for_large_bodies() {
+        let admission = admission(|limits| limits.large_bodies = 3);
+        let (greedy, polite) = (share(&admission, "greedy"), share(&admission, "polite"));
+        let held = [admission.large_body(&greedy), admission.large_body(&greedy)];
+        assert!(held.iter().all(Result::is_ok) && admission.large_body(&greedy).is_err());
+        let last = admission.large_body(&polite);
+        assert!(last.is_ok() && admission.large_body(&polite).is_err());
     }
 
     #[test]

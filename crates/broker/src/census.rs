@@ -75,7 +75,7 @@ pub(crate) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) -> R
     loop {
         let policy = app.policy.load_full();
         // An engine that is busy is counted next time.
-        if let Ok(look) = app.engine.look(move |books, now| Counted::of(books, &policy, now))
+        if let Ok(look) = app.engine.survey(move |books, now| Counted::of(books, &policy, now))
             && let Ok(counted) = look.await
         {
             counted.show(&app.metrics);

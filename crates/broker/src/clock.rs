@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sublet_core::bugs::{Bug, planted};
+use sublet_core::ledger::Ledger;
 use sublet_core::time::{Span, Time};
 
 /// A wall clock further ahead of the log than this needs an operator's word.
@@ -60,6 +61,18 @@ pub struct Clock {
 }
 
 impl Clock {
+    /// The clock of a broker that starts on this ledger, whose log ends at `logged`. Where nothing
+    /// can expire and nothing can be forgotten, a wall clock that is far ahead can do no harm: it
+    /// is believed, as at the first start of all.
+    pub fn on(ledger: &Ledger, logged: Time, at: Reading) -> Self {
+        if ledger.is_untouched_by_time() {
+            let mut clock = Self::start(Time::default(), at);
+            clock.saw(logged, at);
+            return clock;
+        }
+        Self::start(logged, at)
+    }
+
     /// Starts where the log ends.
     pub fn start(logged: Time, at: Reading) -> Self {
         let fresh = logged == Time::default();
@@ -105,6 +118,12 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
+    use sublet_core::event::{Event, Note};
+    use sublet_core::id::{ClusterId, Generation, Key, ReservationId, Revision};
+    use sublet_core::ledger::Stamp;
+    use sublet_core::reservation::Actor;
+    use sublet_core::resources::Resources;
+
     use super::*;
 
     fn at(wall_s: u64, monotonic_s: u64) -> Reading {
@@ -149,6 +168,42 @@ mod tests {
         let clock = Clock::start(Time::default(), at(1_700_000_000, 3));
         assert!(!clock.is_suspended());
         assert_eq!(seconds(&clock, at(0, 3)), 1_700_000_000);
+    }
+
+    #[test]
+    fn a_wall_clock_far_ahead_is_believed_only_where_time_can_take_nothing() {
+        let (logged, wrong) = (Time::from_millis(1_000_000), at(30 * 24 * 3600, 0));
+        let stamp = Stamp { revision: Revision(1), time: logged };
+        let apply = |event: Event| {
+            let mut ledger = Ledger::default();
+            ledger.apply(stamp, &event).unwrap();
+            ledger
+        };
+        let requester: ClusterId = "c1".parse().unwrap();
+        let key: Key = "a".parse().unwrap();
+        let tombstone = apply(Event::KeyReleased { requester: requester.clone(), key });
+        // Adopted without an end: no deadline, and still a promise.
+        let reservation = apply(Event::Adopted {
+            id: ReservationId::FIRST,
+            requester: requester.clone(),
+            provider: "c2".parse().unwrap(),
+            amounts: Resources::new(1, 1),
+            generation: Generation(1),
+            expires_at: None,
+        });
+        let note = Note { by: Actor::Broker, why: String::new() };
+        let cordoned = apply(Event::Cordoned { cluster: requester, drain: false, note });
+        for ledger in [tombstone, reservation] {
+            assert_eq!(ledger.next_deadline(), None);
+            let clock = Clock::on(&ledger, logged, wrong);
+            assert!(clock.is_suspended());
+            assert_eq!(clock.now(wrong), logged);
+        }
+        let clock = Clock::on(&cordoned, logged, wrong);
+        assert!(!clock.is_suspended());
+        assert_eq!(clock.now(wrong), wrong.wall);
+        let behind = Clock::on(&cordoned, logged, at(1, 0));
+        assert_eq!(behind.now(at(1, 0)), logged, "what was logged is never undercut");
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::admission::{Seat, Share};
 use crate::guard::{Guard, InWork};
 use crate::identity::{self, Identity};
 use crate::limits::Limits;
+use crate::taking::Taking;
 
 /// How often a quiet HTTP/2 connection is asked whether it lives, and how long it may take to say.
 const PING_EVERY: Duration = Duration::from_secs(30);
@@ -63,11 +64,14 @@ pub struct Peer {
     pub address: SocketAddr,
     /// Who it is, or why its certificate names nobody.
     pub identity: Result<Arc<Identity>, identity::Error>,
-    /// What it has of the broker; none for whom nobody knows.
-    pub share: Option<Arc<Share>>,
+    /// What it has of the broker.
+    pub share: Arc<Share>,
     /// When it is to be left.
     pub leaving: Leaving,
-    pub(crate) _seat: Option<Seat>,
+    /// The answers that it has not taken yet, on HTTP/2; what is written to an HTTP/1 connection is
+    /// watched as a whole.
+    pub taking: Option<Taking>,
+    pub(crate) _seat: Seat,
 }
 
 /// Answers the requests of one peer until it goes, or is left.
@@ -77,7 +81,8 @@ pub(crate) async fn serve(
     router: Router,
     limits: &Limits,
 ) {
-    let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let is_h2 = peer.taking.is_some();
+    let taking = peer.taking.clone();
     let (in_work, leaving) = (InWork::default(), peer.leaving.clone());
     let head = (!is_h2).then_some(limits.head);
     let stream = TokioIo::new(Guard::new(stream, in_work.clone(), head, limits.write));
@@ -94,7 +99,13 @@ pub(crate) async fn serve(
     let result = if is_h2 {
         // On the heap: it is large, and most connections wait for years in the other branch.
         let mut connection = Box::pin(h2(limits).serve_connection(stream, service));
-        until_left(connection.as_mut(), leaving).await
+        tokio::select! {
+            result = until_left(connection.as_mut(), leaving) => result,
+            () = stalled(taking, limits.write) => {
+                tracing::debug!(%address, "its answers are not taken");
+                Ok(())
+            }
+        }
     } else {
         let connection = pin!(h1(limits).serve_connection(stream, service));
         until_left(connection, leaving).await
@@ -102,6 +113,13 @@ pub(crate) async fn serve(
     if let Err(error) = result {
         // A peer that went away is its own affair.
         tracing::debug!(%address, %error, "connection ended");
+    }
+}
+
+async fn stalled(taking: Option<Taking>, patience: Duration) {
+    match taking {
+        Some(taking) => taking.stalled(patience).await,
+        None => std::future::pending().await,
     }
 }
 

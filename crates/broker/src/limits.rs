@@ -10,7 +10,8 @@ const KIB: usize = 1024;
 /// How much the broker takes, and how long it waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections in all. An idle one costs some 30 KiB, so this is the bound on memory.
+    /// Connections in all. An idle one costs some 30 KiB. Answers that are not taken come on top: as
+    /// many as there are turns, and none for longer than `write`.
     pub connections: usize,
     /// Connections of one cluster. A Go agent opens up to 10, ours two.
     pub connections_per_cluster: usize,
@@ -32,12 +33,14 @@ pub struct Limits {
     pub body: Duration,
     /// For an answer, the wait for the disk included. Well under the 30 s of a Go agent.
     pub request: Duration,
-    /// For a peer to take what was sent.
+    /// For a peer to take what was sent, or, on HTTP/2, a part of any answer that is ready for it.
     pub write: Duration,
     /// For open requests and streams when the broker ends.
     pub drain: Duration,
-    /// Bodies beyond the ordinary length that are read at the same time.
+    /// Bodies that are read at the same time and are beyond the ordinary length already.
     pub large_bodies: usize,
+    /// The same of one cluster: it has one agent, and its second try.
+    pub large_bodies_per_cluster: usize,
     /// Of the path and query of one request: no URL of ours has a thousand.
     pub uri_bytes: usize,
     /// Of all headers of one request. Twice that is read, so that an answer can say so.
@@ -53,15 +56,17 @@ pub struct Limits {
     /// The same of one cluster.
     pub ordinary_per_cluster: usize,
     /// Heartbeats, releases, acknowledgements and renewals in work at the same time, in all.
-    /// Together with `ordinary` less than the engine's queue, so that those never wait for these.
+    /// A heartbeat takes two of the engine's places for these, so there must be twice as many.
     pub urgent: usize,
+    /// Turns of operators beside those, so that a flood cannot keep them from revoking its sender.
+    pub operators: usize,
     /// The same of one cluster.
     pub urgent_per_cluster: usize,
     /// Requests per second of one cluster, in each of the two lanes.
     pub rate_per_cluster: u32,
     /// Open streams of one cluster. An agent has one, and a second while it reconnects.
     pub streams_per_cluster: usize,
-    /// Between two signs of life on a stream.
+    /// Between two signs of life on a stream. Clients go by the wire's.
     pub keep_alive: Duration,
     /// Between two looks at certificates and policy.
     pub reload: Duration,
@@ -83,6 +88,7 @@ impl Default for Limits {
             write: Duration::from_secs(30),
             drain: Duration::from_secs(20),
             large_bodies: 16,
+            large_bodies_per_cluster: 2,
             uri_bytes: 4 * KIB,
             head_bytes: 16 * KIB,
             headers: 64,
@@ -91,11 +97,27 @@ impl Default for Limits {
             ordinary: 8192,
             ordinary_per_cluster: 1024,
             urgent: 4096,
+            operators: 64,
             urgent_per_cluster: 256,
             rate_per_cluster: 1000,
             streams_per_cluster: 8,
-            keep_alive: Duration::from_secs(15),
+            keep_alive: Duration::from_millis(sublet_wire::limits::KEEP_ALIVE.as_millis()),
             reload: Duration::from_secs(1),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sublet_log::Writer;
+
+    use super::*;
+    use crate::engine::Options;
+
+    #[test]
+    fn the_engine_has_a_place_for_every_turn() {
+        let (limits, options) = (Limits::default(), Options::alone(Writer(1)));
+        assert!(limits.ordinary <= options.queue_max);
+        assert!(2 * limits.urgent <= options.queue_max);
     }
 }

@@ -29,12 +29,14 @@ use crate::http::{App, router};
 use crate::limits::Limits;
 use crate::listen::{Addresses, Listeners};
 use crate::metrics::Metrics;
+use crate::orphans::{Home, Orphans};
 use crate::policy::{self, Source};
 use crate::random::{self, RequestIds};
 use crate::reload::{self, Teller};
 use crate::revoked::Shut;
 use crate::secure;
 use crate::server::Server;
+use crate::sparing::Sparing;
 use crate::tls::{self, Places, Tls};
 
 /// Why the broker cannot start, or ended.
@@ -55,7 +57,7 @@ pub enum Error {
     #[error("--policy")]
     Policy(#[from] policy::Error),
     /// An address cannot be listened on.
-    #[error("--{flag}: cannot listen on {address}")]
+    #[error("--{flag}: cannot listen on {address}: choose another port, or end what has it")]
     Bind {
         /// Which flag.
         flag: &'static str,
@@ -65,7 +67,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The addresses cannot be written.
-    #[error("--address-file: cannot write {}", path.display())]
+    #[error("--address-file: cannot write {}: name a file in a folder that is there", path.display())]
     AddressFile {
         /// Which.
         path: PathBuf,
@@ -73,7 +75,9 @@ pub enum Error {
         source: io::Error,
     },
     /// The log cannot be read.
-    #[error("the log cannot be loaded")]
+    #[error(
+        "the log cannot be loaded: check the data folder with sublet fsck, or restore a backup"
+    )]
     Load(#[from] snapshot::Error),
     /// No randomness.
     #[error(transparent)]
@@ -189,7 +193,10 @@ impl Broker {
             Ok::<_, Error>(engine::start(log, loaded, policy, &options)?)
         });
         let engine = started.await??;
+        let (orphans, home) = Orphans::new();
         let app = Arc::new(App {
+            orphans,
+            too_often: Sparing::default(),
             engine: engine.handle(),
             policy: ArcSwap::new(Arc::clone(&edge.policy)),
             revoked: Shut::new(engine.handle().revoked()),
@@ -201,7 +208,7 @@ impl Broker {
         });
         let addresses = listeners.addresses;
         let mut broker = Self { app, addresses, engine, ready, stopping, tasks, audit };
-        broker.spawn(edge, listeners.http, listeners.metrics, &stops);
+        broker.spawn(edge, (listeners.http, home), listeners.metrics, &stops);
         broker.ready.set(true);
         broker.app.metrics.up.set(1);
         Ok(broker)
@@ -210,13 +217,14 @@ impl Broker {
     fn spawn(
         &mut self,
         edge: Edge,
-        http: TcpListener,
+        (http, home): (TcpListener, Home),
         metrics: Option<TcpListener>,
         stops: &watch::Receiver<bool>,
     ) {
         let every = self.app.limits.reload;
         let counts = Arc::clone(&self.app.metrics);
         let api = self.server(&edge.tls, stops).run(http, router(Arc::clone(&self.app)));
+        let api = home.open_while(Arc::clone(&self.app), api);
         self.own("the API", async { api.await.map_err(part("the API")) });
         let teller = Teller::new("tls", &counts);
         let tls = reload::tls(Arc::clone(&edge.tls), teller, every, stops.clone());
@@ -239,7 +247,7 @@ impl Broker {
             });
             return;
         };
-        let page = secure::unless_revoked(page, self.app.revoked.clone());
+        let page = secure::believed(page, Arc::clone(&self.app));
         let secure = self.server(&tls, stops).run(listener, page);
         self.own("metrics", async { secure.await.map_err(part("metrics")) });
         if !Arc::ptr_eq(&tls, &edge.tls) {
@@ -258,13 +266,9 @@ impl Broker {
     }
 
     fn server(&self, tls: &Arc<Tls>, stops: &watch::Receiver<bool>) -> Server {
-        Server {
-            tls: Arc::clone(tls),
-            admission: Arc::clone(&self.app.admission),
-            limits: self.app.limits.clone(),
-            metrics: Arc::clone(&self.app.metrics),
-            stopping: stops.clone(),
-        }
+        let (app, stops) = (&self.app, stops.clone());
+        let (admission, metrics) = (Arc::clone(&app.admission), Arc::clone(&app.metrics));
+        Server::new(Arc::clone(tls), admission, app.limits.clone(), metrics, stops)
     }
 
     /// Where it is served.

@@ -1,5 +1,5 @@
-//! Metrics over TLS: the same page that the plain port has, for whoever has a certificate that is
-//! still believed.
+//! Metrics over TLS: the same page that the plain port has, for whoever has a certificate that names
+//! a cluster or an operator and is believed at the time of the request.
 
 use std::sync::Arc;
 
@@ -7,24 +7,23 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use hyper::{Request, StatusCode};
+use hyper::Request;
 use sublet_process::plain::Pages;
+use sublet_wire::Shape;
 
 use crate::connection::Peer;
-use crate::revoked::Shut;
+use crate::http::{App, identify, problem};
 
-/// The pages, but not for a certificate that was revoked.
-pub fn unless_revoked(pages: Pages, revoked: Shut) -> Router {
-    Router::new().fallback(answer).with_state((pages, revoked))
+/// The pages, for whoever is believed.
+pub fn believed(pages: Pages, app: Arc<App>) -> Router {
+    Router::new().fallback(answer).with_state((pages, app))
 }
 
-async fn answer(State((pages, revoked)): State<(Pages, Shut)>, request: Request<Body>) -> Response {
-    let peer = request.extensions().get::<Arc<Peer>>();
-    let identity = peer.and_then(|peer| peer.identity.as_ref().ok());
-    if identity.is_some_and(|identity| revoked.covers(identity)) {
-        let mut response = Response::new(Body::from("this certificate was revoked\n"));
-        *response.status_mut() = StatusCode::FORBIDDEN;
-        return response;
+async fn answer(State((pages, app)): State<(Pages, Arc<App>)>, request: Request<Body>) -> Response {
+    if let Some(peer) = request.extensions().get::<Arc<Peer>>()
+        && let Err(denied) = identify(peer, &app.revoked, app.machine.read().wall)
+    {
+        return problem(&denied, Shape::Plain);
     }
     pages(request.method(), request.uri().path()).map(Body::new)
 }

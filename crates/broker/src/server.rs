@@ -5,7 +5,7 @@
 //! time to end.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,30 +18,45 @@ use tokio_rustls::server::TlsStream;
 
 use crate::admission::Admission;
 use crate::arrival::{Arrival, Door};
+use crate::clock::Machine;
 use crate::connection::{self, Leaving, Peer};
 use crate::identity::{self, Identity};
 use crate::limits::Limits;
 use crate::metrics::{Because, Metrics, Word};
+use crate::sparing::Sparing;
+use crate::taking::Taking;
 use crate::tls::Tls;
+use sublet_process::lines::AUDIT;
 
 /// After an error that concerns the listener and not one peer (no more file descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What the accept loop works with.
 pub struct Server {
-    /// Certificates.
-    pub tls: Arc<Tls>,
-    /// Turns.
-    pub admission: Arc<Admission>,
-    /// Bounds.
-    pub limits: Limits,
-    /// Counts.
-    pub metrics: Arc<Metrics>,
+    tls: Arc<Tls>,
+    admission: Arc<Admission>,
+    limits: Limits,
+    metrics: Arc<Metrics>,
     /// True when the broker stops.
-    pub stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
+    machine: Machine,
+    /// Who was turned away lately.
+    turned_away: Sparing<IpAddr>,
 }
 
 impl Server {
+    /// With these certificates, turns and bounds, until the broker is `stopping`.
+    pub fn new(
+        tls: Arc<Tls>,
+        admission: Arc<Admission>,
+        limits: Limits,
+        metrics: Arc<Metrics>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        let (machine, turned_away) = (Machine::new(), Sparing::default());
+        Self { tls, admission, limits, metrics, stopping, machine, turned_away }
+    }
+
     /// Serves until the broker stops.
     pub async fn run(self, listener: TcpListener, router: Router) -> io::Result<()> {
         let this = Arc::new(self);
@@ -117,14 +132,31 @@ impl Server {
                 Some((Box::new(stream), peer))
             }
             Ok(Err(error)) => {
-                tracing::debug!(%address, %error, "handshake failed");
                 self.refused("handshake");
+                self.not_shaken(address, &error);
                 None
             }
             Err(_) => {
                 self.refused("slow_handshake");
                 None
             }
+        }
+    }
+
+    /// Whose certificate is not believed was denied something; whoever speaks no TLS was not.
+    fn not_shaken(&self, address: SocketAddr, error: &io::Error) {
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+        let is_denial = matches!(
+            cause,
+            Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)
+        );
+        if !is_denial {
+            tracing::debug!(%address, %error, "handshake failed");
+            return;
+        }
+        let now = self.machine.read().monotonic;
+        if let Some(left_out) = self.turned_away.line(address.ip(), now) {
+            tracing::info!(target: AUDIT, %address, said = %error, left_out, "denied: certificate");
         }
     }
 
@@ -137,17 +169,22 @@ impl Server {
         let leaf = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         let identity =
             leaf.map_or(Err(identity::Error::Unreadable), |leaf| Identity::of(leaf).map(Arc::new));
-        let (mut share, mut seat) = (None, None);
         // Whom nobody knows is told so in HTTP, as the Go broker does; there is no more it can do.
-        if let Ok(known) = &identity {
-            let Ok(connected) = self.admission.connect(&known.caller) else {
-                tracing::warn!(caller = %known.caller, "has too many connections");
-                self.refused("cluster_full");
-                return None;
-            };
-            (share, seat) = (Some(connected.0), Some(connected.1));
-        }
-        Some(Peer { address, identity, share, leaving, _seat: seat })
+        let connected = match &identity {
+            Ok(known) => self.admission.connect(&known.caller),
+            Err(_) => self.admission.connect_unnamed(),
+        };
+        let Ok((share, seat)) = connected else {
+            self.refused("cluster_full");
+            let left_out = self.turned_away.line(address.ip(), self.machine.read().monotonic)?;
+            let caller =
+                identity.as_ref().map_or_else(|_| "nobody".into(), |i| i.caller.to_string());
+            tracing::warn!(caller, %address, left_out, "has too many connections");
+            return None;
+        };
+        let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let taking = is_h2.then(Taking::default);
+        Some(Peer { address, identity, share, leaving, taking, _seat: seat })
     }
 }
 

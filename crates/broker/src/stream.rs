@@ -60,7 +60,9 @@ impl Cursor {
 
     /// Is everything that changed since still remembered?
     fn can_resume(self, ledger: &Ledger, now: Time, retention: Span) -> bool {
-        let restored = ledger.restored().is_some_and(|restored| self.revision < restored);
+        // By time too: the forgotten history had the same revisions, and perhaps more of them.
+        let restored =
+            ledger.restored().is_some_and(|at| self.revision < at.revision || self.time < at.time);
         // Half of it, so that nothing depends on which of two close moments came first.
         let young = now.since(self.time).as_millis() < retention.as_millis() / 2;
         !restored && young && self.revision <= ledger.stamp().revision

@@ -13,7 +13,7 @@ use sublet_core::event::Event;
 use sublet_core::id::ClusterId;
 use sublet_core::plan::{Command, Refusal, Reply, Which};
 use sublet_core::policy::Policy;
-use sublet_core::reservation::{Actor, Ask, Phase};
+use sublet_core::reservation::{Actor, Ask, Phase, State};
 use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
 use sublet_log::embedded::Embedded;
@@ -197,6 +197,12 @@ fn expiry_comes_by_itself_and_capacity_returns_when_the_provider_confirms() {
         look.unwrap().blocking_recv().unwrap()
     };
     until("expiry", || phase(&handle) == Phase::Releasing);
+    let late = handle.look(move |books, _| match &books.ledger().reservation(id)?.state {
+        State::Releasing(grant, ending) => Some(ending.at.since(grant.expires_at?)),
+        _ => None,
+    });
+    let late = late.unwrap().blocking_recv().unwrap().unwrap();
+    assert!(late <= Span::from_secs(1), "expired {} ms too late", late.as_millis());
     assert_eq!(held(&handle, "c1"), 1000);
     let generation = {
         let look =

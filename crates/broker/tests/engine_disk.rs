@@ -13,9 +13,9 @@ use gated::Gated;
 use sublet_broker::engine::{self, Answer, Failure, Handle, Options, Running, Settled, Ticket};
 use sublet_core::advertisement::Advertisement;
 use sublet_core::id::{ClusterId, Revision};
-use sublet_core::plan::{Command, Refusal};
+use sublet_core::plan::{Command, Refusal, Which};
 use sublet_core::policy::Policy;
-use sublet_core::reservation::{Ask, Phase};
+use sublet_core::reservation::{Actor, Ask, Phase};
 use sublet_core::resources::Resources;
 use sublet_log::{Log, Writer, snapshot};
 use tokio::sync::oneshot::Receiver;
@@ -147,7 +147,11 @@ fn a_full_queue_is_an_answer_and_not_a_wait() {
     handle.set_policy(Arc::default()).unwrap();
     until("the engine taking what was submitted", || Arc::strong_count(&policy) == 1);
     let refused: Vec<_> = (7..100).map(|key| handle.submit(request(&format!("k{key}")))).collect();
+    // What keeps capacity moving has places of its own.
+    let which = Which::Key(cluster("c0"), "none".parse().unwrap());
+    let release = handle.submit(Command::Release { by: Actor::Cluster(cluster("c0")), which });
     log.admit(usize::MAX);
+    assert!(release.unwrap().wait().is_ok());
     assert!(refused.into_iter().all(|ticket| ticket.err() == Some(Failure::Overloaded)));
     assert!(granted(&first.wait()));
     for ticket in taken {

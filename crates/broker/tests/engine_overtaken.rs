@@ -5,10 +5,10 @@ use std::sync::Arc;
 use sublet_broker::engine::{Batch, Engine, Submitted, Work};
 use sublet_core::advertisement::{Advertisement, Capabilities, Number};
 use sublet_core::books::Books;
-use sublet_core::event::{Event, Note};
+use sublet_core::event::{Event, Note, Subject};
 use sublet_core::id::ClusterId;
 use sublet_core::market::Entry;
-use sublet_core::plan::{Command, Reply};
+use sublet_core::plan::{Action, Command, Reply};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::Actor;
 use sublet_core::resources::Resources;
@@ -132,4 +132,35 @@ fn of_two_that_are_planned_again_the_newer_one_stays() {
         assert_eq!(stage.entry().interval, Some(Span::from_secs(30)));
         assert_eq!(returns(&stage.commits().0), 1);
     }
+}
+
+#[test]
+fn only_what_is_durable_is_shown_of_who_is_not_believed() {
+    let mut engine: Engine<u32> = Engine::new(Books::default(), Arc::new(Policy::default()));
+    let subject = |name: &str| Subject::Cluster(name.parse().unwrap());
+    let revoke = |engine: &mut Engine<u32>, name| {
+        let (operator, action) = ("ada".into(), Action::Revoke(subject(name)));
+        let command = Command::Operate { operator, why: String::new(), action };
+        let work = Work::Command(command);
+        engine.step([Submitted { work, ticket: 1 }], at(1)).unwrap();
+    };
+    let shown = |engine: &mut Engine<u32>| {
+        let revoked = engine.changes().revoked;
+        revoked.map(|revoked| revoked.keys().cloned().collect::<Vec<_>>())
+    };
+    revoke(&mut engine, "c1");
+    let first = engine.close().0.unwrap();
+    // The next batch is planned while the first is written.
+    revoke(&mut engine, "c2");
+    assert_eq!(shown(&mut engine), None, "nothing is durable yet");
+    engine.committed();
+    assert_eq!(shown(&mut engine), Some(vec![subject("c1")]));
+    let second = engine.close().0.unwrap();
+    assert_eq!(second.stamp.revision, first.stamp.revision.next());
+    // Another broker was faster, and revoked somebody else.
+    let mine = Record::seal(&Head::default(), Writer(1), first.stamp.time, first.body).unwrap();
+    let theirs = Body::of([Event::Revoked { subject: subject("c3"), note: note() }]).unwrap();
+    let theirs = Record::seal(&mine.head(), Writer(2), at(2), theirs).unwrap();
+    engine.overtaken(&[theirs]).unwrap();
+    assert_eq!(shown(&mut engine), Some(vec![subject("c1"), subject("c3")]));
 }

@@ -10,14 +10,16 @@ use gated::Gated;
 use sublet_broker::engine::{self, Handle, Options, Running};
 use sublet_broker::stream::{Cursor, Part, Stream};
 use sublet_core::advertisement::Advertisement;
-use sublet_core::id::{ClusterId, ReservationId};
+use sublet_core::event::{Event, Note};
+use sublet_core::id::{ClusterId, ReservationId, Revision};
 use sublet_core::instruction::{Duty, Side};
+use sublet_core::ledger::{Ledger, Stamp};
 use sublet_core::market::Freshness;
 use sublet_core::plan::{Command, Refusal, Which};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::{Actor, Ask};
 use sublet_core::resources::Resources;
-use sublet_core::time::Span;
+use sublet_core::time::{Span, Time};
 use sublet_log::{Log, Memory, Writer, snapshot};
 
 const GIB: u64 = 1 << 30;
@@ -118,6 +120,31 @@ async fn a_cursor_that_is_too_old_or_of_another_history_gets_the_whole_list() {
         assert_eq!(duties(&part), [(id, Side::Provider, Duty::Keep)]);
     }
     assert!("".parse::<Cursor>().is_err() && "1".parse::<Cursor>().is_err());
+}
+
+#[test]
+fn a_cursor_of_the_history_that_a_restore_forgot_gets_the_whole_list() {
+    let at = |revision, seconds: u64| Stamp {
+        revision: Revision(revision),
+        time: Time::from_millis(seconds * 1000),
+    };
+    let mut ledger = Ledger::default();
+    let note = Note { by: Actor::Broker, why: "restored".into() };
+    // The log had come to 905 when a backup of 900 was restored; others have written since.
+    ledger.apply(at(901, 1000), &Event::Restored { note: note.clone() }).unwrap();
+    let cluster = cluster("c2");
+    let reconciled = Event::Reconciled { cluster: cluster.clone(), note };
+    ledger.apply(at(906, 1002), &reconciled).unwrap();
+    let text = serde_json::to_string(&ledger).unwrap();
+    for ledger in [&ledger, &serde_json::from_str(&text).unwrap()] {
+        let is_whole = |cursor: &str| {
+            let (after, now) = (Some(cursor.parse().unwrap()), at(906, 1003).time);
+            Part::look(ledger, &cluster, after, now, DAY).whole
+        };
+        assert!(is_whole("904.999000"), "it was told another 904");
+        assert!(is_whole("900.999000"));
+        assert!(!is_whole("904.1001000"), "this is the 904 that it knows");
+    }
 }
 
 #[tokio::test]

@@ -73,6 +73,7 @@ fn check_accounts(ledger: &Ledger, found: &mut Vec<Violation>) {
         for side in reservation.sides() {
             let account = counted.entry(side).or_default();
             account.changes.insert((reservation.changed, id));
+            account.remembered.insert(id);
         }
         if !reservation.phase().is_terminal() {
             let requester = counted.entry(&reservation.requester).or_default();

@@ -15,11 +15,11 @@ use crate::{Cause, Invalid, schema};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestedAmounts {
     /// Cores, for example 500m or 2.
-    #[schemars(schema_with = "schema::positive_amount")]
+    #[schemars(schema_with = "schema::positive_cores")]
     #[serde(rename = "requestedCPU")]
     pub cpu: String,
     /// Bytes, for example 256Mi.
-    #[schemars(schema_with = "schema::positive_amount")]
+    #[schemars(schema_with = "schema::positive_bytes")]
     #[serde(rename = "requestedMemory")]
     pub memory: String,
     /// Whole devices (nvidia.com/gpu).

@@ -23,6 +23,8 @@ const NAME_MAX: usize = 253;
 
 /// How Kubernetes writes an amount.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+/// How Kubernetes names a resource, as the core reads it.
+const RESOURCE: &str = "^[A-Za-z0-9]([-A-Za-z0-9_.]*(/[-A-Za-z0-9_.]*)?[A-Za-z0-9])?$";
 /// How Go writes a duration that is not negative.
 const DURATION: &str = r"^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$";
 
@@ -61,16 +63,31 @@ pub fn positive_quantity(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A text that is an amount above zero.
-pub fn positive_amount(_: &mut SchemaGenerator) -> Schema {
+/// A text that is an amount above zero, and at most this: thousandths of it fit in 64 bits for cores,
+/// and it does for bytes.
+fn positive_up_to(most: &str) -> Schema {
+    let is_positive = "isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))";
     json_schema!({
         "type": "string",
         "maxLength": AMOUNT_MAX,
-        "x-kubernetes-validations": [rule(
-            "isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",
-            "must be a quantity of more than 0, such as 500m, 2 or 4Gi",
-        )],
+        "x-kubernetes-validations": [
+            rule(is_positive, "must be a quantity of more than 0, such as 500m, 2 or 4Gi"),
+            rule(
+                &format!("!isQuantity(self) || !quantity(self).isGreaterThan(quantity('{most}'))"),
+                &format!("must be at most {most}"),
+            ),
+        ],
     })
+}
+
+/// A text that is a number of cores above zero.
+pub fn positive_cores(_: &mut SchemaGenerator) -> Schema {
+    positive_up_to("9P")
+}
+
+/// A text that is an amount of bytes above zero.
+pub fn positive_bytes(_: &mut SchemaGenerator) -> Schema {
+    positive_up_to("9E")
 }
 
 /// A text that is an amount of bytes, or nothing.
@@ -79,8 +96,9 @@ pub fn amount(_: &mut SchemaGenerator) -> Schema {
         "type": "string",
         "maxLength": AMOUNT_MAX,
         "x-kubernetes-validations": [rule(
-            "isQuantity(self) && !quantity(self).isLessThan(quantity('0'))",
-            "must be a quantity of 0 or more, such as 10Gi",
+            "isQuantity(self) && !quantity(self).isLessThan(quantity('0')) && \
+             !quantity(self).isGreaterThan(quantity('9E'))",
+            "must be a quantity of 0 or more, such as 10Gi, and at most 9E",
         )],
     })
 }
@@ -103,11 +121,17 @@ pub fn counts(generator: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "additionalProperties": count(generator),
         "maxProperties": Resources::EXTENDED_MAX,
-        "x-kubernetes-validations": [rule(
-            "!('cpu' in self || 'memory' in self || 'gpu' in self || 'nvidia.com/gpu' in self || \
-             'storage' in self || 'ephemeral-storage' in self)",
-            "cpu, memory, gpu and storage have fields of their own",
-        )],
+        "x-kubernetes-validations": [
+            rule(
+                "!('cpu' in self || 'memory' in self || 'gpu' in self || 'nvidia.com/gpu' in self \
+                 || 'storage' in self || 'ephemeral-storage' in self)",
+                "cpu, memory, gpu and storage have fields of their own",
+            ),
+            rule(
+                &format!("self.all(name, size(name) <= 128 && name.matches('{RESOURCE}'))"),
+                "must have names of resources, such as example.com/fpga",
+            ),
+        ],
     })
 }
 

@@ -67,6 +67,11 @@ impl Api {
         self.get_raw(path).is_ok_and(|status| status == 200)
     }
 
+    /// Whether there is a server at all, whatever it answers.
+    pub(crate) fn answers(&self, path: &str) -> bool {
+        self.get_raw(path).is_ok()
+    }
+
     fn get_raw(&self, path: &str) -> io::Result<u16> {
         let mut connection = Connection::open(self.port, &self.identity)?;
         Ok(connection.send(Request::get(path))?.status)
@@ -76,7 +81,7 @@ impl Api {
         exchange(&mut self.connect()?, request)
     }
 
-    fn connect(&self) -> Result<Connection, Error> {
+    pub(crate) fn connect(&self) -> Result<Connection, Error> {
         Connection::open(self.port, &self.identity)
             .map_err(during(|| format!("connecting to port {}", self.port)))
     }

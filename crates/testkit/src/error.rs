@@ -73,6 +73,9 @@ pub enum Error {
         /// What it said.
         said: String,
     },
+    /// Liqo's chart is not as expected.
+    #[error("Liqo's chart: {0}")]
+    Chart(String),
     /// Pods were to be put on nodes, and there are none.
     #[error("there is no node to put pods on: add nodes first")]
     NoNodes,

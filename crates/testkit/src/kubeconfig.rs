@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
 use crate::error::{Error, during};
@@ -27,28 +29,34 @@ pub(crate) struct Kubeconfig<'a> {
 impl Kubeconfig<'_> {
     /// Writes it; JSON is YAML.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Error> {
-        let text = format!("{:#}\n", self.value());
+        let text = format!("{:#}\n", self.value()?);
         fs::write(path, text).map_err(during(|| format!("writing {}", path.display())))
     }
 
-    fn value(&self) -> Value {
+    fn value(&self) -> Result<Value, Error> {
         let name = self.cluster;
-        let user = match self.user {
+        let (user, ca) = match self.user {
             User::Certificate(pair) => {
-                json!({ "client-certificate": pair.certificate, "client-key": pair.key })
+                let user =
+                    json!({ "client-certificate": pair.certificate, "client-key": pair.key });
+                (user, json!({ "certificate-authority": self.ca }))
             }
-            User::Token(token) => json!({ "token": token }),
+            User::Token(token) => {
+                // In the file itself: Liqo hands it on to other clusters, where no path would help.
+                let ca = fs::read(self.ca).map_err(during(|| format!("{}", self.ca.display())))?;
+                let ca = json!({ "certificate-authority-data": BASE64.encode(ca) });
+                (json!({ "token": token }), ca)
+            }
         };
-        json!({
+        let mut cluster = ca;
+        cluster["server"] = json!(self.url);
+        Ok(json!({
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{
-                "name": name,
-                "cluster": { "server": self.url, "certificate-authority": self.ca },
-            }],
+            "clusters": [{ "name": name, "cluster": cluster }],
             "users": [{ "name": name, "user": user }],
             "contexts": [{ "name": name, "context": { "cluster": name, "user": name } }],
             "current-context": name,
-        })
+        }))
     }
 }

@@ -1,7 +1,7 @@
 //! kubectl, on a cluster.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -10,10 +10,6 @@ use serde_json::Value;
 use crate::binaries::Program;
 use crate::cluster::Cluster;
 use crate::error::{Error, during};
-use crate::kubeconfig::User;
-
-/// Longer than any test.
-const TOKEN_DURATION: &str = "--duration=24h";
 
 impl Cluster {
     /// Runs kubectl as the administrator, and gives what it printed; its failure is an error that
@@ -45,16 +41,6 @@ impl Cluster {
         self.apply(manifests)?;
         let wait = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
         self.kubectl(&wait).map(drop)
-    }
-
-    /// A kubeconfig for a service account, which must exist: whoever uses it may do what RBAC allows
-    /// that account, and nothing else.
-    pub fn account(&self, namespace: &str, name: &str) -> Result<PathBuf, Error> {
-        let ask = ["create", "token", name, "--namespace", namespace, TOKEN_DURATION];
-        let token = self.kubectl(&ask)?;
-        let path = self.folder().join(format!("{namespace}-{name}.kubeconfig"));
-        self.write_kubeconfig(&path, User::Token(token.trim()))?;
-        Ok(path)
     }
 
     fn kubectl_command(&self, kubeconfig: &Path) -> Command {

@@ -33,6 +33,7 @@ mod kubeconfig;
 mod http;
 mod api;
 mod cluster;
+mod liqo;
 mod kubectl;
 mod fill;
 
@@ -40,5 +41,6 @@ pub use api::Api;
 pub use cluster::{Cluster, Part, Setup};
 pub use error::Error;
 pub use fill::{Nodes, Pods};
+pub use liqo::{Controller, Liqo, Tier};
 pub use process::{Process, Recipe, Signal};
 pub use wait::wait_for;

@@ -17,4 +17,4 @@ pub const PAGE_MAX: u32 = 1000;
 /// The longest cursor or continuation, in characters.
 pub const CURSOR_MAX: usize = 128;
 /// How often a quiet stream says that it is alive.
-pub const KEEP_ALIVE: Span = Span::from_secs(10);
+pub const KEEP_ALIVE: Span = Span::from_secs(15);

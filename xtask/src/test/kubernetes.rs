@@ -1,46 +1,65 @@
 //! The step that runs on real clusters, where there are programs to make them of.
 //!
 //! A test that starts clusters is in a module called `on_kubernetes`, in the `tests` folder of its
-//! crate. The step `tests` leaves those out, so that what is left out here is left out altogether: on
-//! a machine that has no way to the programs, by name in the summary; never in CI.
+//! crate; one that wants Liqo on them is in a module called `on_liqo` below that. The step `tests`
+//! leaves both out, so that what is left out here is left out altogether: on a machine that has no way
+//! to the programs, by name in the summary; never in CI.
 
 use anyhow::Result;
 
 use super::{Outcome, Tally};
 use crate::process;
 use crate::repo::{self, Repo};
-use crate::rig::{self, Programs};
+use crate::rig::{self, Kit, Programs};
 
 /// The module, as it stands in the path of a test.
 pub(super) const MODULE: &str = "on_kubernetes::";
+/// The module of those that want Liqo as well.
+const LIQO_MODULE: &str = "on_liqo::";
 /// Clusters that start at once take the cores from each other.
 const THREADS: &str = "--test-threads=2";
+const NO_KUBERNETES: &str = "no Kubernetes here: `cargo xtask kube` says what to install";
+const NO_LIQO: &str = "no Liqo here: `cargo xtask kube` says what to install";
 
 /// Runs the tests, or says which were left out.
 pub(super) fn run(repo: &Repo) -> Result<Outcome> {
-    if rig::programs(repo)? == Programs::Here {
-        return tests(repo).map(Outcome::Ran);
+    if rig::programs(repo, Kit::Kubernetes)? == Programs::Missing {
+        return left_out(Tally::default(), NO_KUBERNETES, || names(repo));
     }
-    if repo::is_ci() {
-        println!("in CI nothing is left out");
-        return Ok(Outcome::Ran(Tally::one(false)));
+    if rig::programs(repo, Kit::Liqo)? == Programs::Here {
+        return tests(repo, &[]).map(Outcome::Ran);
     }
-    let names = names(repo)?;
-    Ok(Outcome::LeftOut {
-        why: "no Kubernetes here: `cargo xtask kube` says what to install",
-        names,
+    let ran = tests(repo, &["--skip", LIQO_MODULE])?;
+    left_out(ran, NO_LIQO, || {
+        let wants_liqo = |name: &String| name.contains(LIQO_MODULE);
+        Ok(names(repo)?.into_iter().filter(wants_liqo).collect())
     })
 }
 
-fn tests(repo: &Repo) -> Result<Tally> {
+/// What was left out beside what ran: named, and in CI a failure.
+fn left_out(
+    ran: Tally,
+    why: &'static str,
+    names: impl FnOnce() -> Result<Vec<String>>,
+) -> Result<Outcome> {
+    if repo::is_ci() {
+        println!("in CI nothing is left out");
+        let mut tally = ran;
+        tally += Tally::one(false);
+        return Ok(Outcome::Ran(tally));
+    }
+    Ok(Outcome::LeftOut { ran, why, names: names()? })
+}
+
+fn tests(repo: &Repo, but: &[&str]) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut command = cargo_test();
-    command.arg(THREADS);
+    command.arg(THREADS).args(but);
     let passed = process::passes_seen(repo.root(), command, |line| tally.read(line))?;
     Ok(tally.and_the_program(passed))
 }
 
-/// The tests that are not run.
+/// All of these tests, of which some are not run.
 fn names(repo: &Repo) -> Result<Vec<String>> {
     let mut command = cargo_test();
     command.arg("--list");

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::instruction::Record;
 use super::notice::Notice;
 use super::store::Store;
+use crate::metrics::Metrics;
 use crate::peering::Peering;
 use crate::transport::Broker;
 
@@ -83,6 +84,7 @@ pub struct Context {
     pub(crate) contact: Arc<watch::Sender<Contact>>,
     pub(crate) hook: Option<Hook>,
     recorder: Recorder,
+    metrics: Arc<Metrics>,
 }
 
 impl Context {
@@ -101,7 +103,19 @@ impl Context {
         let recorder = Recorder::new(client.clone(), reporter);
         let contact = Arc::new(watch::channel(Contact::default()).0);
         let namespace = namespace.to_owned();
-        Self { client, broker, peering, namespace, clock, contact, hook: None, recorder }
+        let metrics = Arc::new(Metrics::new());
+        Self { client, broker, peering, namespace, clock, contact, hook: None, recorder, metrics }
+    }
+
+    /// Counts here what is done.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Arc<Metrics>) -> Self {
+        self.metrics = metrics;
+        self
+    }
+
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
     }
 
     /// Calls this after each step.

@@ -1,35 +1,44 @@
 //! The loop that sees to all objects.
 
-use std::collections::BTreeSet;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::future::pending;
+use std::pin::pin;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use futures_util::stream::{self, BoxStream, FuturesUnordered};
+use futures_util::stream::{self, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt};
 use sublet_core::instruction::Side;
 use sublet_crds::{ProviderInstruction, ReservationInstruction, ResourceRequest};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::AT_ONCE;
 use super::context::{Contact, Context};
-use super::instruction::{self, Record, Seen};
-use super::queue::{Key, Queue};
+use super::counts::Counts;
+use super::instruction::{self, Look, Record, Seen};
+use super::queue::{Key, Outcome, Queue};
 use super::request;
 use super::shelf::Shelf;
+use super::source::{Told, listen, watched};
 use super::wanted::Wanted;
-use crate::transport::{News, Order, Reach};
+use crate::transport::{News, Order, Promise, Reach};
 use crate::watch::Grants;
 
-type Watched<K> = BoxStream<'static, Result<Event<K>, watcher::Error>>;
+/// How much of what the broker says may wait to be heard.
+const AHEAD: usize = 64;
+/// An old broker's list comes every few seconds: what is in force is looked at closely this often.
+const CLOSELY_EVERY: Duration = Duration::from_mins(1);
 
 /// Sees to all requests and instructions, until it is dropped; that can be anywhere. Where somebody
 /// else watches what is lent, he tells of it.
 pub async fn run(context: Context, lent: Option<Grants>) -> Infallible {
-    let mut feed = context.broker.feed();
+    let (tell, mut news) = mpsc::channel(AHEAD);
+    // Beside the loop, and never begun anew: whatever else happens, what it is at goes on.
+    let mut listening = pin!(listen(context.broker.feed(), tell));
     let everywhere = Api::all(context.client.clone());
     let mut requests = watched::<ResourceRequest>(everywhere);
     let mut lent = match lent {
@@ -46,7 +55,8 @@ pub async fn run(context: Context, lent: Option<Grants>) -> Infallible {
             running.push(desk.work(key));
         }
         tokio::select! {
-            news = feed.next() => {
+            never = &mut listening => match never {},
+            Some(news) = news.recv() => {
                 if let Some(sweep) = desk.hear(news) {
                     running.push(sweep);
                 }
@@ -56,28 +66,16 @@ pub async fn run(context: Context, lent: Option<Grants>) -> Infallible {
             Some(event) = borrowed.next() => desk.on_borrowed(event),
             Some(done) = running.next(), if !running.is_empty() => desk.finish(done),
             () = due(desk.queue.next_due()), if running.len() < AT_ONCE => {}
+            () = due(desk.counts.due()) => {
+                desk.count();
+                continue;
+            }
             () = context.peering.changed() => desk.look_at_all(),
         }
+        running.extend(desk.strays.drain(..));
+        desk.counts.touch(Instant::now());
     }
 }
-
-fn watched<K: Watchable>(api: Api<K>) -> Watched<K> {
-    watcher(api, watcher::Config::default()).default_backoff().boxed()
-}
-
-/// What can be watched.
-trait Watchable:
-    kube::Resource<DynamicType = ()>
-    + Clone
-    + std::fmt::Debug
-    + serde::de::DeserializeOwned
-    + Send
-    + 'static
-{
-}
-impl Watchable for ResourceRequest {}
-impl Watchable for ProviderInstruction {}
-impl Watchable for ReservationInstruction {}
 
 async fn due(at: Option<Instant>) {
     match at {
@@ -88,10 +86,16 @@ async fn due(at: Option<Instant>) {
 
 /// What came of a piece of work.
 enum Done {
-    Request(Key, Box<request::Worked>),
-    Lent(Key, Box<instruction::Worked<ProviderInstruction>>),
-    Borrowed(Key, Box<instruction::Worked<ReservationInstruction>>),
+    Request(Begun, Box<request::Worked>),
+    Lent(Begun, Box<instruction::Worked<ProviderInstruction>>),
+    Borrowed(Begun, Box<instruction::Worked<ReservationInstruction>>),
     Swept,
+}
+
+/// A thing that is worked on, and how many whole lists of its kind were seen when that began.
+struct Begun {
+    key: Key,
+    lists: u64,
 }
 
 type Name = (String, String);
@@ -105,11 +109,20 @@ struct Desk {
     lent: Shelf<String, ProviderInstruction>,
     borrowed: Shelf<String, ReservationInstruction>,
     heard: u64,
+    /// What is to be looked at closely, and when all of it last was.
+    closely: HashSet<(Side, String)>,
+    last_closely: Option<Instant>,
+    /// The removal of objects whose name is not that of what they say.
+    strays: Vec<BoxFuture<'static, Done>>,
+    counts: Counts,
+    /// What old brokers answered and could not be written down yet, by the UID of the request.
+    answers: HashMap<String, Promise>,
 }
 
 impl Desk {
     fn new(context: Context) -> Self {
         Self {
+            counts: Counts::new(context.metrics()),
             context,
             queue: Queue::default(),
             wanted: Wanted::default(),
@@ -117,78 +130,116 @@ impl Desk {
             lent: Shelf::default(),
             borrowed: Shelf::default(),
             heard: 0,
+            closely: HashSet::new(),
+            last_closely: None,
+            strays: Vec::new(),
+            answers: HashMap::new(),
         }
     }
 
     /// A piece of work, with what it needs to know.
-    fn work(&self, key: Key) -> BoxFuture<'static, Done> {
+    fn work(&mut self, key: Key) -> BoxFuture<'static, Done> {
         let context = self.context.clone();
         match &key {
             Key::Request(namespace, name) => {
                 let name = (namespace.clone(), name.clone());
+                let lists = self.requests.lists();
                 let Some(request) = self.requests.get(&name) else {
-                    return idle(Done::Request(key, Box::new(request::Worked::nothing())));
+                    let nothing = Box::new(request::Worked::nothing());
+                    return idle(Done::Request(Begun { key, lists }, nothing));
                 };
                 let reservation = request.status.as_ref().map(|status| &status.reservation_name);
                 let instruction = reservation.and_then(|name| self.borrowed.get(name));
                 let instruction = instruction.map(Record::seen);
                 let request = request.clone();
+                let answer = request.uid().and_then(|uid| self.answers.remove(&uid));
                 async move {
                     let work = request::Work::new(&context, request, instruction);
-                    Done::Request(key, Box::new(work.run().await))
+                    let work = work.with_answer(answer);
+                    Done::Request(Begun { key, lists }, Box::new(work.run().await))
                 }
                 .boxed()
             }
             Key::Instruction(side @ Side::Provider, name) => {
-                let told = self.wanted.told(*side, name);
-                let object = self.lent.get(name).cloned();
+                let (told, look) = (self.wanted.told(*side, name), self.look(*side, name));
+                let (object, lists) = (self.lent.get(name).cloned(), self.lent.lists());
                 async move {
-                    let work = instruction::Work { context: &context, told, object };
-                    Done::Lent(key, Box::new(work.run().await))
+                    let work = instruction::Work { context: &context, told, object, look };
+                    Done::Lent(Begun { key, lists }, Box::new(work.run().await))
                 }
                 .boxed()
             }
             Key::Instruction(side @ Side::Requester, name) => {
-                let told = self.wanted.told(*side, name);
-                let object = self.borrowed.get(name).cloned();
+                let (told, look) = (self.wanted.told(*side, name), self.look(*side, name));
+                let (object, lists) = (self.borrowed.get(name).cloned(), self.borrowed.lists());
                 async move {
-                    let work = instruction::Work { context: &context, told, object };
-                    Done::Borrowed(key, Box::new(work.run().await))
+                    let work = instruction::Work { context: &context, told, object, look };
+                    Done::Borrowed(Begun { key, lists }, Box::new(work.run().await))
                 }
                 .boxed()
             }
+        }
+    }
+
+    fn look(&mut self, side: Side, name: &str) -> Look {
+        let is_close = self.closely.remove(&(side, name.to_owned()));
+        if is_close { Look::Closely } else { Look::Believing }
+    }
+
+    /// It was looked at as closely as was wanted, unless something came in between: then again.
+    fn looked_at(&mut self, key: &Key, outcome: Outcome, look: Look, is_there: bool) {
+        let Key::Instruction(side, name) = key else { return };
+        if look == Look::Closely && matches!(outcome, Outcome::Retry(_)) {
+            self.closely.insert((*side, name.clone()));
+        }
+        if !is_there {
+            self.wanted.settle(*side, name);
         }
     }
 
     fn finish(&mut self, done: Done) {
         let (key, outcome) = match done {
             Done::Swept => return,
-            Done::Request(key, worked) => {
+            Done::Request(Begun { key, lists }, worked) => {
                 if let Some(request) = worked.request {
+                    let uid = request.uid().unwrap_or_default();
+                    self.answers.extend(worked.answer.map(|answer| (uid, answer)));
                     self.look_again_if_outdated(&request, worked.instruction.as_ref());
-                    self.requests.renew(name_of(&request), request);
+                    self.requests.renew(name_of(&request), request, lists);
                 }
                 for order in worked.orders {
                     self.overhear(order);
                 }
                 (key, worked.outcome)
             }
-            Done::Lent(key, worked) => {
+            Done::Lent(Begun { key, lists }, worked) => {
+                let is_there = worked.object.is_some();
                 if let Some(object) = worked.object {
-                    self.lent.renew(object.reservation().to_owned(), object);
+                    self.lent.renew(object.reservation().to_owned(), object, lists);
                 }
+                self.looked_at(&key, worked.outcome, worked.look, is_there);
                 (key, worked.outcome)
             }
-            Done::Borrowed(key, worked) => {
+            Done::Borrowed(Begun { key, lists }, worked) => {
+                let is_there = worked.object.is_some();
                 if let Some(object) = worked.object {
                     let reservation = object.reservation().to_owned();
-                    self.borrowed.renew(reservation.clone(), object);
+                    self.borrowed.renew(reservation.clone(), object, lists);
                     self.wake_request(&reservation);
                 }
+                self.looked_at(&key, worked.outcome, worked.look, is_there);
                 (key, worked.outcome)
             }
         };
+        self.counts.worked(&key, outcome);
         self.queue.done(key, outcome, Instant::now());
+    }
+
+    fn count(&mut self) {
+        let requests = self.requests.iter().map(|(_, request)| request);
+        let lent = self.lent.iter().map(|(_, object)| object.seen());
+        let borrowed = self.borrowed.iter().map(|(_, object)| object.seen());
+        self.counts.take(requests, lent.chain(borrowed));
     }
 
     /// Its instruction may have come, or gone on, while the request was worked on.
@@ -232,55 +283,97 @@ impl Desk {
 
     /// A whole list is known: everything is compared with it.
     fn listed(&mut self, reach: Reach) -> BoxFuture<'static, Done> {
-        self.look_at_instructions();
+        let now = Instant::now();
+        let is_due = self.last_closely.is_none_or(|last| now >= last + CLOSELY_EVERY);
+        let is_close = reach == Reach::Both || is_due;
+        if is_close {
+            self.last_closely = Some(now);
+        }
+        self.look_at_instructions(is_close);
         let sides: &'static [Side] = match reach {
             Reach::Both => &[Side::Provider, Side::Requester],
             Reach::Lent => &[Side::Provider],
+            Reach::Nothing => &[],
         };
-        let live: BTreeSet<String> = self.wanted.live(sides);
-        let peering = self.context.peering.clone();
+        let (live, peering) = (self.wanted.live(), self.context.peering.clone());
         async move {
-            peering.sweep(sides, &live).await;
+            peering.sweep(sides, &move |side, name| live.holds(side, name)).await;
             Done::Swept
         }
         .boxed()
     }
 
-    fn look_at_instructions(&mut self) {
+    fn look_at_instructions(&mut self, closely: bool) {
         let wanted = self.wanted.keys().cloned();
         let lent = self.lent.keys().map(|name| (Side::Provider, name.clone()));
         let borrowed = self.borrowed.keys().map(|name| (Side::Requester, name.clone()));
         let all: Vec<_> = wanted.chain(lent).chain(borrowed).collect();
         for (side, name) in all {
-            self.queue.push(Key::Instruction(side, name));
+            self.look_at_instruction(side, name, closely);
         }
     }
 
+    fn look_at_instruction(&mut self, side: Side, name: String, closely: bool) {
+        if closely {
+            self.closely.insert((side, name.clone()));
+        }
+        self.queue.push(Key::Instruction(side, name));
+    }
+
     fn look_at_all(&mut self) {
-        self.look_at_instructions();
+        self.look_at_instructions(true);
         let all: Vec<_> = self.requests.keys().cloned().collect();
         for (namespace, name) in all {
             self.queue.push(Key::Request(namespace, name));
         }
     }
 
-    fn on_request(&mut self, event: Result<Event<ResourceRequest>, watcher::Error>) {
+    fn on_request(&mut self, event: Told<ResourceRequest>) {
         for (namespace, name) in self.requests.on(event, name_of) {
             self.queue.push(Key::Request(namespace, name));
         }
     }
 
-    fn on_lent(&mut self, event: Result<Event<ProviderInstruction>, watcher::Error>) {
+    fn on_lent(&mut self, event: Told<ProviderInstruction>) {
+        let Some(event) = self.without_strays(event) else { return };
+        let is_list = matches!(event, Ok(Event::InitDone));
         for name in self.lent.on(event, |object| object.reservation().to_owned()) {
-            self.queue.push(Key::Instruction(Side::Provider, name));
+            self.look_at_instruction(Side::Provider, name, is_list);
         }
     }
 
-    fn on_borrowed(&mut self, event: Result<Event<ReservationInstruction>, watcher::Error>) {
+    fn on_borrowed(&mut self, event: Told<ReservationInstruction>) {
+        let Some(event) = self.without_strays(event) else { return };
+        let is_list = matches!(event, Ok(Event::InitDone));
         for name in self.borrowed.on(event, |object| object.reservation().to_owned()) {
             self.wake_request(&name);
-            self.queue.push(Key::Instruction(Side::Requester, name));
+            self.look_at_instruction(Side::Requester, name, is_list);
         }
+    }
+
+    /// An object has the name of what it says, or is not one of ours and goes: two about one
+    /// reservation would hide each other.
+    fn without_strays<K: Record>(&mut self, event: Told<K>) -> Option<Told<K>> {
+        let Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) = &event
+        else {
+            return Some(event);
+        };
+        if object.name_any() == K::object_name(object.reservation()) {
+            return Some(event);
+        }
+        if !matches!(event, Ok(Event::Delete(_))) {
+            let name = object.name_any();
+            tracing::warn!(name, "an instruction under a wrong name is removed");
+            let (store, object) = (self.context.instructions::<K>(), object.clone());
+            let removal = async move {
+                if let Err(error) = store.delete(&object).await {
+                    tracing::warn!(%error, name, "it could not be removed");
+                }
+                Done::Swept
+            };
+            self.strays.push(removal.boxed());
+        }
+        None
     }
 
     /// The request whose reservation this is.

@@ -9,12 +9,14 @@
 //! there is none. So the loop can be dropped anywhere, and begun again anywhere.
 
 mod context;
+mod counts;
 mod desk;
 mod instruction;
 mod notice;
 mod queue;
 mod request;
 mod shelf;
+mod source;
 mod store;
 mod wanted;
 

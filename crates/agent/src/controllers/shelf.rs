@@ -15,11 +15,13 @@ pub(crate) struct Shelf<N, K> {
     listing: Option<BTreeMap<N, K>>,
     /// How far the watch has come.
     watched: u64,
+    /// How many whole lists were seen.
+    lists: u64,
 }
 
 impl<N, K> Default for Shelf<N, K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), listing: None, watched: 0 }
+        Self { objects: BTreeMap::new(), listing: None, watched: 0, lists: 0 }
     }
 }
 
@@ -36,10 +38,21 @@ impl<N: Ord + Clone, K: ResourceExt> Shelf<N, K> {
         self.objects.iter()
     }
 
-    /// What we wrote ourselves. If the watch has come further and shows nothing, it is gone again; if it
-    /// shows another one of the same name, that one has come after it.
-    pub(crate) fn renew(&mut self, name: N, object: K) {
-        let known = self.objects.get(&name).map_or(self.watched, version);
+    /// How many whole lists were seen: to be remembered by whoever begins to work.
+    pub(crate) fn lists(&self) -> u64 {
+        self.lists
+    }
+
+    /// What we wrote ourselves, in work that began after so many lists. If the watch has come further
+    /// and shows nothing, it is gone again; if a whole list came meanwhile and it is not there, it is
+    /// gone too, or the watch will say otherwise; if the watch shows another one of the same name,
+    /// that one has come after it.
+    pub(crate) fn renew(&mut self, name: N, object: K, begun: u64) {
+        let known = match self.objects.get(&name) {
+            Some(known) => version(known),
+            None if begun < self.lists => return,
+            None => self.watched,
+        };
         if version(&object) > known {
             self.objects.insert(name, object);
         }
@@ -75,6 +88,7 @@ impl<N: Ord + Clone, K: ResourceExt> Shelf<N, K> {
                 Vec::new()
             }
             Ok(Event::InitDone) => {
+                self.lists += 1;
                 let before = std::mem::take(&mut self.objects);
                 self.objects = self.listing.take().unwrap_or_default();
                 let gone = before.into_keys().filter(|name| !self.objects.contains_key(name));
@@ -121,13 +135,27 @@ mod tests {
         let mut shelf = Shelf::default();
         let name = ResourceExt::name_any;
         shelf.on(Ok(Event::Apply(object("old", 5))), name);
-        shelf.renew("a".to_owned(), object("old", 6));
+        shelf.renew("a".to_owned(), object("old", 6), 0);
         assert!(shelf.on(Ok(Event::Apply(object("old", 6))), name).is_empty(), "known already");
         shelf.on(Ok(Event::Delete(object("old", 8))), name);
-        shelf.renew("a".to_owned(), object("old", 7));
+        shelf.renew("a".to_owned(), object("old", 7), 0);
         assert_eq!(uid(&shelf), None);
         assert_eq!(shelf.on(Ok(Event::Apply(object("new", 9))), name), ["a"]);
-        shelf.renew("a".to_owned(), object("old", 7));
+        shelf.renew("a".to_owned(), object("old", 7), 0);
+        assert_eq!(uid(&shelf).as_deref(), Some("new"));
+    }
+
+    #[test]
+    fn what_a_whole_list_does_not_show_stays_gone_whatever_was_written_before() {
+        let mut shelf = Shelf::default();
+        let name = ResourceExt::name_any;
+        shelf.on(Ok(Event::Apply(object("old", 5))), name);
+        let begun = shelf.lists();
+        shelf.on(Ok(Event::Init), name);
+        assert_eq!(shelf.on(Ok(Event::InitDone), name), ["a"]);
+        shelf.renew("a".to_owned(), object("old", 7), begun);
+        assert_eq!(uid(&shelf), None);
+        shelf.renew("a".to_owned(), object("new", 9), shelf.lists());
         assert_eq!(uid(&shelf).as_deref(), Some("new"));
     }
 }

@@ -1,18 +1,53 @@
 //! What the broker wants done, as far as it has said so.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sublet_core::instruction::{Duty, Side};
 
 use super::instruction::{Told, overrides};
 use crate::transport::{Order, Reach};
 
-type Orders = BTreeMap<(Side, String), Order>;
+type Name = (Side, String);
+type Orders = BTreeMap<Name, Order>;
+
+/// Of how much that is gone, and off its shelf, it is remembered that an older word may not bring it
+/// back.
+const SETTLED_MAX: usize = 256;
+
+/// What is to be kept, or taken down in order: to be asked from beside the loop at any time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Live(Arc<Mutex<BTreeSet<Name>>>);
+
+impl Live {
+    pub(crate) fn holds(&self, side: Side, reservation: &str) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.contains(&(side, reservation.to_owned()))
+    }
+
+    fn note(&self, name: &Name, is_live: bool) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_live {
+            all.insert(name.clone());
+        } else {
+            all.remove(name);
+        }
+    }
+
+    fn become_those_of(&self, orders: &Orders) {
+        let live = orders.iter().filter(|(_, order)| order.duty != Duty::Gone);
+        let live = live.map(|(name, _)| name.clone()).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = live;
+    }
+}
 
 /// What the broker wants done.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     orders: Orders,
+    live: Live,
+    /// What is gone and off its shelf, the oldest first.
+    settled: VecDeque<Name>,
     /// A list that is still being told.
     listing: Option<(Reach, Orders)>,
     /// What the last whole list was the whole of.
@@ -27,8 +62,10 @@ impl Wanted {
 
     /// The broker's stream says so.
     pub(crate) fn hear(&mut self, order: Order) {
-        let Some((_, list)) = &mut self.listing else { return insert(&mut self.orders, order) };
-        list.insert(key(&order), order);
+        match &mut self.listing {
+            Some((_, list)) => drop(list.insert(key(&order), order)),
+            None => self.insert(order),
+        }
     }
 
     /// The broker has said so to a request; the stream may be behind that.
@@ -36,19 +73,44 @@ impl Wanted {
         if let Some((_, list)) = &mut self.listing {
             insert(list, order.clone());
         }
-        insert(&mut self.orders, order);
+        self.insert(order);
+    }
+
+    fn insert(&mut self, order: Order) {
+        let (name, is_live) = (key(&order), order.duty != Duty::Gone);
+        if insert(&mut self.orders, order) {
+            self.live.note(&name, is_live);
+        }
+    }
+
+    /// The object is off its shelf: what is gone need not be remembered for ever.
+    pub(crate) fn settle(&mut self, side: Side, reservation: &str) {
+        let name = (side, reservation.to_owned());
+        let is_gone = self.orders.get(&name).is_some_and(|order| order.duty == Duty::Gone);
+        if !is_gone || self.settled.contains(&name) {
+            return;
+        }
+        self.settled.push_back(name);
+        if self.settled.len() > SETTLED_MAX
+            && let Some(oldest) = self.settled.pop_front()
+            && self.orders.get(&oldest).is_some_and(|order| order.duty == Duty::Gone)
+        {
+            self.orders.remove(&oldest);
+        }
     }
 
     /// A list is complete, if one was begun: what it is the whole of.
     pub(crate) fn complete(&mut self) -> Option<Reach> {
         let (reach, mut list) = self.listing.take()?;
-        if reach == Reach::Lent {
-            let borrowed =
-                |((side, _), _): &(&(Side, String), &mut Order)| *side == Side::Requester;
-            let kept = self.orders.iter_mut().filter(borrowed);
-            list.extend(kept.map(|(key, order)| (key.clone(), order.clone())));
-        }
+        let kept = self.orders.iter().filter(|((side, _), _)| match reach {
+            Reach::Both => false,
+            Reach::Lent => *side == Side::Requester,
+            Reach::Nothing => true,
+        });
+        list.extend(kept.map(|(key, order)| (key.clone(), order.clone())));
         self.orders = list;
+        self.live.become_those_of(&self.orders);
+        self.settled.clear();
         self.listed = Some(reach);
         Some(reach)
     }
@@ -57,9 +119,14 @@ impl Wanted {
     pub(crate) fn told(&self, side: Side, reservation: &str) -> Told {
         match (self.orders.get(&(side, reservation.to_owned())), self.listed, side) {
             (Some(order), ..) if order.duty == Duty::Gone => Told::Gone,
+            (Some(order), Some(Reach::Nothing), Side::Provider) if order.generation.is_none() => {
+                Told::Mentioned(order.clone())
+            }
             (Some(order), ..) => Told::Order(order.clone()),
             (None, Some(Reach::Both), _) | (None, Some(Reach::Lent), Side::Provider) => Told::Gone,
-            (None, Some(Reach::Lent), Side::Requester) => Told::Never,
+            (None, Some(Reach::Lent), Side::Requester) | (None, Some(Reach::Nothing), _) => {
+                Told::Never
+            }
             (None, None, _) => Told::Nothing,
         }
     }
@@ -69,12 +136,9 @@ impl Wanted {
         self.orders.keys()
     }
 
-    /// The reservations that are to be kept, of these sides.
-    pub(crate) fn live(&self, sides: &[Side]) -> BTreeSet<String> {
-        let is_live = |((side, _), order): &(&(Side, String), &Order)| {
-            sides.contains(side) && order.duty != Duty::Gone
-        };
-        self.orders.iter().filter(is_live).map(|((_, name), _)| name.clone()).collect()
+    /// What is to be kept, now and whenever it is asked later.
+    pub(crate) fn live(&self) -> Live {
+        self.live.clone()
     }
 }
 
@@ -82,13 +146,15 @@ fn key(order: &Order) -> (Side, String) {
     (order.side, order.reservation.clone())
 }
 
-/// What is gone is remembered until the next whole list, so that an older word does not bring it
-/// back.
-fn insert(orders: &mut Orders, order: Order) {
+/// What is gone is remembered for a while, so that an older word does not bring it back. Says whether
+/// this was news.
+fn insert(orders: &mut Orders, order: Order) -> bool {
     let key = key(&order);
-    if orders.get(&key).is_none_or(|known| overrides(&order, known)) {
+    let is_news = orders.get(&key).is_none_or(|known| overrides(&order, known));
+    if is_news {
         orders.insert(key, order);
     }
+    is_news
 }
 
 #[cfg(test)]
@@ -133,7 +199,50 @@ mod tests {
         wanted.overhear(order(Side::Requester, "a", Duty::Keep, 1));
         wanted.overhear(order(Side::Requester, "a", Duty::Keep, 2));
         assert_eq!(wanted.told(Side::Requester, "a"), Told::Gone);
-        assert!(wanted.live(&[Side::Requester]).is_empty());
+        assert!(!wanted.live().holds(Side::Requester, "a"));
+    }
+
+    #[test]
+    fn what_is_gone_and_off_its_shelf_does_not_pile_up() {
+        let mut wanted = Wanted::default();
+        wanted.reset(Reach::Both);
+        wanted.complete();
+        wanted.hear(order(Side::Provider, "stays", Duty::Gone, 2));
+        for number in 0..10 * SETTLED_MAX {
+            let name = format!("rsv-{number}");
+            wanted.hear(order(Side::Provider, &name, Duty::Keep, 1));
+            wanted.settle(Side::Provider, &name);
+            assert!(matches!(wanted.told(Side::Provider, &name), Told::Order(_)));
+            wanted.hear(order(Side::Provider, &name, Duty::Gone, 2));
+            wanted.settle(Side::Provider, &name);
+            wanted.settle(Side::Provider, &name);
+        }
+        assert_eq!(wanted.keys().count(), SETTLED_MAX + 1, "one is on its shelf");
+        assert_eq!(wanted.told(Side::Provider, "rsv-0"), Told::Gone);
+    }
+
+    #[test]
+    fn what_came_after_a_list_is_live_when_the_sweep_asks() {
+        let mut wanted = Wanted::default();
+        wanted.reset(Reach::Both);
+        wanted.hear(order(Side::Provider, "old", Duty::TakeDown, 1));
+        wanted.complete();
+        let live = wanted.live();
+        assert!(live.holds(Side::Provider, "old") && !live.holds(Side::Requester, "old"));
+        wanted.hear(order(Side::Provider, "new", Duty::Keep, 1));
+        wanted.hear(order(Side::Provider, "old", Duty::Gone, 1));
+        assert!(live.holds(Side::Provider, "new") && !live.holds(Side::Provider, "old"));
+    }
+
+    #[test]
+    fn what_is_only_mentioned_is_kept_without_a_list() {
+        let mut wanted = Wanted::default();
+        wanted.reset(Reach::Nothing);
+        wanted.complete();
+        let unnumbered = Order { generation: None, ..order(Side::Provider, "a", Duty::Keep, 0) };
+        wanted.hear(unnumbered.clone());
+        assert_eq!(wanted.told(Side::Provider, "a"), Told::Mentioned(unnumbered));
+        assert_eq!(wanted.told(Side::Provider, "b"), Told::Never);
     }
 
     #[test]
@@ -143,6 +252,6 @@ mod tests {
         wanted.overhear(order(Side::Requester, "a", Duty::Keep, 1));
         wanted.complete();
         assert!(matches!(wanted.told(Side::Requester, "a"), Told::Order(_)));
-        assert_eq!(wanted.live(&[Side::Requester, Side::Provider]).len(), 1);
+        assert!(wanted.live().holds(Side::Requester, "a"));
     }
 }

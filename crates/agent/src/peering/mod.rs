@@ -7,8 +7,6 @@
 
 mod none;
 
-use std::collections::BTreeSet;
-
 use futures_util::future::BoxFuture;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
@@ -37,23 +35,30 @@ pub enum Removal {
     Pending(String),
 }
 
+/// Says whether a reservation is to be left alone, on this side, as of now.
+pub type IsLive = dyn Fn(Side, &str) -> bool + Send + Sync;
+
 /// One way of joining two clusters.
 pub trait Peering: Send + Sync + 'static {
     /// What it is called in advertisements and requests.
     fn backend(&self) -> Backend;
 
     /// Brings about what the order says: the link of the two clusters if it is not there, the slice
-    /// of this reservation in these amounts. Called again after each change, and while it is pending.
+    /// of this reservation in these amounts. Called again after each change, while it is pending, and
+    /// for what is in force already: after a start, after each whole list of the broker's and after
+    /// [`changed`](Self::changed). Then it looks whether that is still so, and makes it so again.
     fn establish<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Progress>;
 
     /// Takes down the slice of this reservation, and the link if it was the last on it. Also called
     /// for what was never established.
     fn withdraw<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Removal>;
 
-    /// Takes down what is none of these, of the sides that are named: the broker has just told
-    /// everything there is.
-    fn sweep<'a>(&'a self, sides: &'a [Side], live: &'a BTreeSet<String>) -> BoxFuture<'a, ()>;
+    /// Takes down what nobody wants, of the sides that are named: the broker has just told everything
+    /// there is. `is_live` is to be asked just before each removal, never once for all of them:
+    /// meanwhile new orders are carried out.
+    fn sweep<'a>(&'a self, sides: &'a [Side], is_live: &'a IsLive) -> BoxFuture<'a, ()>;
 
-    /// Waits until something changed by itself, so that everything is looked at again.
+    /// Waits until something changed by itself, so that everything is looked at again. Nothing is lost
+    /// when the future is dropped.
     fn changed(&self) -> BoxFuture<'_, ()>;
 }

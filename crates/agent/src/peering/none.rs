@@ -1,6 +1,5 @@
 //! No peering: the instruction is carried out as soon as it is recorded.
 
-use std::collections::BTreeSet;
 use std::future::{pending, ready};
 
 use futures_util::FutureExt;
@@ -8,7 +7,7 @@ use futures_util::future::BoxFuture;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
 
-use super::{Peering, Progress, Removal};
+use super::{IsLive, Peering, Progress, Removal};
 use crate::transport::Order;
 
 /// The clusters are not joined, or somebody else does it; as the Go agent without a folder of
@@ -29,7 +28,7 @@ impl Peering for NoPeering {
         ready(Removal::Gone).boxed()
     }
 
-    fn sweep<'a>(&'a self, _: &'a [Side], _: &'a BTreeSet<String>) -> BoxFuture<'a, ()> {
+    fn sweep<'a>(&'a self, _: &'a [Side], _: &'a IsLive) -> BoxFuture<'a, ()> {
         ready(()).boxed()
     }
 

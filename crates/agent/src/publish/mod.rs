@@ -7,6 +7,7 @@
 mod grid;
 mod material;
 mod object;
+mod pace;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::metrics::Metrics;
 use crate::transport::{self, Broker};
 use crate::watch::Told;
 use material::is_material;
+use pace::Pace;
 
 pub use grid::Grid;
 pub use object::{Error, Object};
@@ -30,10 +32,6 @@ pub use object::{Error, Object};
 const SOON: Duration = Duration::from_millis(500);
 /// At least so long between two for that reason.
 const APART: Duration = Duration::from_secs(5);
-/// After a failure, doubled with each further one.
-const AGAIN: Duration = Duration::from_secs(1);
-/// At most so long after a failure.
-const AGAIN_MAX: Duration = Duration::from_secs(30);
 
 /// Publishes the cluster.
 pub struct Publisher {
@@ -45,7 +43,7 @@ pub struct Publisher {
     metrics: Arc<Metrics>,
     /// What the broker was told last, and when.
     last: Option<(Arc<Measured>, Instant)>,
-    failures: u32,
+    pace: Pace,
 }
 
 impl Publisher {
@@ -58,7 +56,7 @@ impl Publisher {
         metrics: Arc<Metrics>,
     ) -> Self {
         let numbers = Numbers::after(object.left(), clock::now());
-        Self { profile, grid, broker, object, numbers, metrics, last: None, failures: 0 }
+        Self { profile, grid, broker, object, numbers, metrics, last: None, pace: Pace::default() }
     }
 
     /// Publishes until the agent stops; what is being said then is not waited for.
@@ -86,12 +84,13 @@ impl Publisher {
                     let Some(measured) = told.borrow_and_update().clone() else { continue };
                     due = self.publish(measured).await;
                 }
-                () = heard(&mut contact) => due = Instant::now(),
+                () = heard(&mut contact) => due = self.pace.reached(Instant::now()),
                 changed = told.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    due = due.min(self.soon(told.borrow().as_deref()).unwrap_or(due));
+                    let soon = self.soon(told.borrow().as_deref());
+                    due = due.min(soon.map_or(due, |soon| self.pace.at_least(soon)));
                 }
             }
         }
@@ -110,7 +109,7 @@ impl Publisher {
         let audience = self.broker.audience();
         let word = advertise::advertisement(&self.profile, &measured, audience, number, now);
         let told = self.broker.publish(&word).await;
-        self.note(&told, begun.elapsed());
+        let again = self.note(&told, begun.elapsed());
         let spec = advertise::object(&self.profile, &measured, number, now);
         self.keep_object(spec, told.as_ref().copied(), now).await;
         match told {
@@ -118,27 +117,29 @@ impl Publisher {
                 self.last = Some((measured, begun));
                 begun + duration(self.grid.wait(now))
             }
-            Err(error) => Instant::now() + self.again(&error),
+            Err(_) => again,
         }
     }
 
-    /// A failure is logged when it begins and when it is over.
-    fn note(&mut self, told: &Result<(), transport::Error>, took: Duration) {
+    /// A failure is logged when it begins and when it is over. Answers when to try again after one.
+    fn note(&mut self, told: &Result<(), transport::Error>, took: Duration) -> Instant {
+        let now = Instant::now();
         match told {
             Ok(()) => {
-                if self.failures > 0 || self.last.is_none() {
+                if self.pace.failures() > 0 || self.last.is_none() {
                     tracing::info!(cluster = %self.profile.cluster, "the broker has our figures");
                 }
-                self.failures = 0;
+                self.pace.worked();
                 self.metrics.published(true, took);
+                now
             }
-            Err(transport::Error::NoBroker) => {}
+            Err(transport::Error::NoBroker) => now,
             Err(error) => {
-                if self.failures == 0 {
+                if self.pace.failures() == 0 {
                     tracing::warn!(%error, "the cluster cannot be advertised; trying again");
                 }
-                self.failures = self.failures.saturating_add(1);
                 self.metrics.published(false, took);
+                self.pace.failed(now, error.retry_after())
             }
         }
     }
@@ -158,13 +159,6 @@ impl Publisher {
                 tracing::warn!(error, "the Advertisement object cannot be written");
             }
         }
-    }
-
-    /// How long after a failure: longer each time, and as long as the broker asks for.
-    fn again(&self, error: &transport::Error) -> Duration {
-        let doublings = self.failures.saturating_sub(1).min(16);
-        let wait = AGAIN.saturating_mul(1 << doublings).min(AGAIN_MAX);
-        wait.max(error.retry_after().unwrap_or_default())
     }
 }
 

@@ -57,12 +57,48 @@ impl Error {
         }
     }
 
-    /// Did the broker say that there is no such thing?
+    /// Did the broker say that there is no such reservation, or, an old one, no such route?
     pub(super) fn is_absence(&self) -> bool {
-        matches!(self, Self::Refused(Refusal { status: 404 | 405, .. }))
+        match self {
+            Self::Refused(no) => match no.code {
+                Some(code) => code == Code::NoSuchReservation,
+                None => matches!(no.status, 404 | 405),
+            },
+            _ => false,
+        }
+    }
+
+    /// Did the broker say that nothing is left to release?
+    pub(crate) fn is_released(&self) -> bool {
+        use Code::{KeyReleased, NoSuchReservation};
+        matches!(self, Self::Refused(no) if matches!(no.code, Some(NoSuchReservation | KeyReleased)))
+    }
+
+    /// What an old broker said: it has no codes, so whatever it says is its own word.
+    pub(super) fn of_old(error: client::Error) -> Self {
+        match error {
+            client::Error::Problem { status, problem }
+                if problem.code().is_none()
+                    && matches!(status, 400..500)
+                    && !matches!(status, 401 | 408 | 429)
+                    && is_gos(status, &problem) =>
+            {
+                Self::refused(status, &problem)
+            }
+            error => error.into(),
+        }
+    }
+
+    fn refused(status: u16, problem: &Problem) -> Self {
+        let (message, code) = (problem.error.clone(), problem.code());
+        let reservation = problem.details.reservation_id.clone();
+        Self::Refused(Refusal { status, code, message, reservation })
     }
 }
 
+/// Ours has a code for everything it says. What has none was said by somebody in between, who knows
+/// nothing of reservations: it is no word of the broker's, unless that is known to be an old one
+/// ([`Error::of_old`]).
 impl From<client::Error> for Error {
     fn from(error: client::Error) -> Self {
         match &error {
@@ -71,11 +107,9 @@ impl From<client::Error> for Error {
                 Self::Identity(chain(&error))
             }
             client::Error::Problem { status, problem }
-                if !error.is_retryable() && is_a_brokers(*status, problem) =>
+                if !error.is_retryable() && problem.code().is_some() =>
             {
-                let (message, code) = (problem.error.clone(), problem.code());
-                let reservation = problem.details.reservation_id.clone();
-                Self::Refused(Refusal { status: *status, code, message, reservation })
+                Self::refused(*status, problem)
             }
             client::Error::Tls { .. } | client::Error::Credentials(_) => {
                 Self::Identity(chain(&error))
@@ -89,12 +123,10 @@ impl From<client::Error> for Error {
     }
 }
 
-/// Ours has a code for everything; what is not there, the Go program says in its own words. Anybody
-/// else who says so stands in between, and knows no broker yet.
-fn is_a_brokers(status: u16, problem: &Problem) -> bool {
+/// What is not there, the Go program says in its own words.
+fn is_gos(status: u16, problem: &Problem) -> bool {
     let said = problem.error.as_str();
-    let is_gos = matches!(said, "404 page not found" | "Method Not Allowed");
-    problem.code().is_some() || !matches!(status, 404 | 405) || is_gos
+    !matches!(status, 404 | 405) || matches!(said, "404 page not found" | "Method Not Allowed")
 }
 
 fn is_about_identity(code: Option<Code>) -> bool {
@@ -127,6 +159,10 @@ mod tests {
         client::Error::Problem { status, problem }.into()
     }
 
+    fn old(status: u16, problem: Problem) -> Error {
+        Error::of_old(client::Error::Problem { status, problem })
+    }
+
     #[test]
     fn a_refusal_a_bad_moment_and_a_bad_identity_are_told_apart() {
         let refused = problem(409, Problem::new(Code::NoSuitableCluster, "nobody fits"));
@@ -139,16 +175,36 @@ mod tests {
         assert!(matches!(shut, Error::Identity(_)));
         let plain =
             Problem { error: "Cluster ID does not match certificate".into(), ..Problem::default() };
-        assert!(matches!(problem(403, plain), Error::Refused(_)));
+        assert!(problem(403, plain.clone()).is_transient(), "said by somebody in between");
+        assert!(matches!(old(403, plain), Error::Refused(_)));
     }
 
     #[test]
     fn only_a_broker_can_say_that_something_is_not_there() {
         let said = |text: &str| Problem { error: text.to_owned(), ..Problem::default() };
-        assert!(problem(404, said("404 page not found")).is_absence());
-        assert!(problem(405, said("Method Not Allowed")).is_absence());
+        for (status, text) in [(404, "404 page not found"), (405, "Method Not Allowed")] {
+            assert!(old(status, said(text)).is_absence());
+            assert!(problem(status, said(text)).is_transient(), "many a proxy says {text}");
+        }
         assert!(problem(404, Problem::new(Code::NoSuchReservation, "no")).is_absence());
-        assert!(problem(404, said("<h1>default backend</h1>")).is_transient());
+        assert!(!problem(404, Problem::new(Code::NoSuchRoute, "no")).is_absence());
+        for answer in [problem, old] {
+            assert!(answer(404, said("<h1>default backend</h1>")).is_transient());
+            assert!(answer(429, said("slowly")).is_transient());
+            assert!(answer(502, said("nobody there")).is_transient());
+        }
+    }
+
+    #[test]
+    fn only_two_refusals_mean_that_nothing_is_left_to_release() {
+        for code in [Code::NoSuchReservation, Code::KeyReleased] {
+            assert!(problem(409, Problem::new(code, "no")).is_released());
+        }
+        assert!(!problem(403, Problem::new(Code::Forbidden, "no")).is_released());
+        assert!(
+            !old(404, Problem { error: "404 page not found".into(), ..Problem::default() })
+                .is_released()
+        );
     }
 
     #[test]

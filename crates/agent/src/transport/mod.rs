@@ -13,6 +13,7 @@ mod promise;
 mod http;
 mod none;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sublet_core::id::{Generation, Key};
 use sublet_wire::v1::{Advertisement, Renewal, ReservationRequest, Resizing};
@@ -41,6 +42,11 @@ pub trait Broker: Send + Sync + 'static {
 
     /// Says what the cluster has. What an old broker wants done in return goes to the feed.
     fn publish<'a>(&'a self, word: &'a Advertisement) -> Answer<'a, ()>;
+
+    /// Is it harmless to ask twice under one key? At an old broker it is not: it reserves twice.
+    fn takes_keys(&self) -> Answer<'_, bool> {
+        std::future::ready(Ok(true)).boxed()
+    }
 
     /// Asks for capacity under a key; asking again answers with what became of it.
     fn reserve<'a>(&'a self, key: &'a Key, what: &'a ReservationRequest) -> Answer<'a, Promise>;
@@ -103,4 +109,6 @@ pub enum Reach {
     Both,
     /// What it lends: an old broker says nothing to borrowers.
     Lent,
+    /// Nothing: an old broker is not asked for its list, and mentions new loans in passing.
+    Nothing,
 }

@@ -35,13 +35,13 @@ impl Broker for Local {
         nobody()
     }
 
-    /// What nobody can have reserved is released.
+    /// A broker that was there before may hold something.
     fn release_key<'a>(&'a self, _: &'a Key) -> Answer<'a, Option<Promise>> {
-        ready(Ok(None)).boxed()
+        nobody()
     }
 
     fn release<'a>(&'a self, _: &'a str) -> Answer<'a, Option<Promise>> {
-        ready(Ok(None)).boxed()
+        nobody()
     }
 
     fn renew<'a>(&'a self, _: &'a str, _: &'a Renewal) -> Answer<'a, Option<Promise>> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sublet_agent::transport::{Broker as _, Error, Feed, Http, News, Reach};
-use sublet_core::id::Generation;
+use sublet_core::id::{Generation, ReservationId};
 use sublet_wire::v1::{Advertisement, Quantities, Renewal, ReservationRequest};
 
 use crate::old_broker::{OldBroker, reservation};
@@ -68,7 +68,50 @@ async fn what_an_old_broker_has_no_route_for_is_done_without() {
     http.acknowledge(ID, Generation(1)).await.unwrap();
     http.fail(ID, "no way").await.unwrap();
     assert_eq!(http.release(ID).await.unwrap(), None);
+    assert!(!http.takes_keys().await.unwrap());
     assert_eq!(http.release_key(&key).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_something_in_between_says_is_not_the_brokers_word() {
+    let broker = OldBroker::new().await;
+    broker.change(|script| script.hidden = true);
+    let http = way(&broker, None);
+    let key = "a-key".parse().unwrap();
+    let ours = ReservationId::FIRST.to_string();
+    assert!(http.takes_keys().await.unwrap_err().is_transient(), "nobody knows which it is");
+    assert!(http.reserve(&key, &request()).await.unwrap_err().is_transient());
+    assert!(http.reservation(&ours).await.unwrap_err().is_transient());
+    assert!(http.release_key(&key).await.unwrap_err().is_transient());
+    broker.change(|script| script.hidden = false);
+    assert!(!http.takes_keys().await.unwrap());
+    assert_eq!(http.reservation(&ours).await.unwrap(), None);
+    assert_eq!(http.release_key(&key).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn one_old_broker_of_several_is_asked() {
+    let (first, second) = (OldBroker::new().await, OldBroker::new().await);
+    first.change(|script| script.cuts = true);
+    let mut options = first.authority.options("rome", first.address);
+    options.urls.push(format!("https://localhost:{}", second.address.port()));
+    let http = Http::new(options, None).unwrap();
+    let error = http.reserve(&"a-key".parse().unwrap(), &request()).await.unwrap_err();
+    assert!(matches!(error, Error::Unknown(_)), "{error}");
+    assert_eq!(second.count("POST /api/v1/reservations"), 0);
+}
+
+#[tokio::test]
+async fn an_old_broker_that_is_not_polled_says_that_it_lists_nothing() {
+    let broker = OldBroker::new().await;
+    let http = way(&broker, None);
+    let mut feed = http.feed();
+    assert!(matches!(next(&mut *feed).await, News::Connected));
+    assert!(matches!(next(&mut *feed).await, News::Reset(Reach::Nothing)));
+    assert!(matches!(next(&mut *feed).await, News::Synced));
+    broker.change(|script| script.piggy_back = Some(reservation(ID, "turin", "rome")));
+    http.publish(&Advertisement::default()).await.unwrap();
+    assert!(matches!(next(&mut *feed).await, News::Order(order) if order.reservation == ID));
 }
 
 #[tokio::test]

@@ -23,6 +23,8 @@ pub(crate) struct Script {
     pub(crate) piggy_back: Option<String>,
     /// Cuts the connection instead of answering a request for capacity.
     pub(crate) cuts: bool,
+    /// Something stands in front of it that knows no path.
+    pub(crate) hidden: bool,
     /// The requests, as `METHOD path`.
     pub(crate) asked: Vec<String>,
 }
@@ -125,6 +127,7 @@ fn answer(script: &Script, method: &str, path: &str) -> Option<(u16, &'static st
     const PLAIN: &str = "text/plain; charset=utf-8";
     const JSON: &str = "application/json";
     Some(match (method, path) {
+        _ if script.hidden => (404, PLAIN, "404 page not found\n".to_owned()),
         ("GET", "/healthz") => (200, PLAIN, "ok".to_owned()),
         ("GET", "/api/v1/instructions") => {
             let list = script.instructions.as_ref().map(|list| format!("[{list}]\n"));

@@ -67,17 +67,10 @@ pub(crate) fn serve(folder: &Path) -> Result<()> {
         );
     let limits = Limits::default();
     let (stop, stopping) = watch::channel(false);
-    let server = Server {
-        tls: Arc::new(Tls::open(
-            Places::in_folder(folder),
-            limits.sessions,
-            Machine::new().read().wall,
-        )?),
-        admission: Arc::new(Admission::new(limits.clone())),
-        limits,
-        metrics: Arc::new(Metrics::new()),
-        stopping,
-    };
+    let now = Machine::new().read().wall;
+    let tls = Arc::new(Tls::open(Places::in_folder(folder), limits.sessions, now)?);
+    let admission = Arc::new(Admission::new(limits.clone()));
+    let server = Server::new(tls, admission, limits, Arc::new(Metrics::new()), stopping);
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
     let text = serde_json::to_vec(&Addresses { http: listener.local_addr()? })?;
     let serving = runtime.spawn(server.run(listener, router));

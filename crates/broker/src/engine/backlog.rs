@@ -1,10 +1,11 @@
 //! Work that was taken in and is not planned yet, in the order in which it is to be planned.
 //!
-//! Requests wait behind everything that gives capacity back or keeps it alive, and behind looks; but
-//! not without end: after so many of these in a row, one request has its turn. Among themselves they
-//! go by priority, then by arrival. A change of amounts may ask for more, so it goes with the
-//! requests that name no priority: nobody passes those who wait by asking for little first. Each
-//! priority has a lane of its own, so that taking work in costs the same however much there is.
+//! Requests wait behind everything that gives capacity back or keeps it alive, and behind short
+//! looks; but not without end: after so many of these in a row, one request has its turn. Among
+//! themselves they go by priority, then by arrival. A change of amounts may ask for more, so it goes
+//! with the requests that name no priority: nobody passes those who wait by asking for little first.
+//! Lists, explanations and dry runs cost as much as requests and go with them too. Each priority has
+//! a lane of its own, so that taking work in costs the same however much there is.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -98,8 +99,7 @@ fn lane(policy: &Policy, work: &Work) -> Lane {
         Work::Command(Command::Reserve { requester, ask, .. }) => {
             Some(Reverse(ask.priority.min(policy.allowance(requester).priority_max)))
         }
-        Work::Command(Command::Resize { .. }) => Some(Reverse(0)),
-        _ => None,
+        work => work.is_ordinary().then_some(Reverse(0)),
     }
 }
 
@@ -179,6 +179,20 @@ mod tests {
         }
         let (first, second) = (PASSING_MAX, 2 * PASSING_MAX + 1);
         assert_eq!(turns, [(first, Some(2), Some(5)), (second, Some(1), Some(0))]);
+    }
+
+    #[test]
+    fn lists_and_dry_runs_wait_with_the_requests_and_not_before_heartbeats() {
+        let (mut backlog, open) = (Backlog::new(), Policy::default());
+        let survey = Work::Survey(Box::new(|_, _| Box::new(|| ())));
+        backlog.push(&open, Submitted { work: survey, ticket: 1 });
+        let (requester, ask) = ("c1".parse().unwrap(), Ask::default());
+        let dry_run = Work::Command(Command::DryRun { requester, ask });
+        backlog.push(&open, Submitted { work: dry_run, ticket: 2 });
+        backlog.push(&open, request(3, 0));
+        backlog.push(&open, look(4));
+        let order: Vec<_> = backlog.drain().map(|item| item.submitted.ticket).collect();
+        assert_eq!(order, [4, 1, 2, 3]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::ledger::Stamp;
-use sublet_log::{AppendError, Cause, Head, Log, ReadError, Record, Writer, record};
+use sublet_log::{Admission, AppendError, Cause, Head, Log, ReadError, Record, Writer, record};
 
 use super::Batch;
 
@@ -111,10 +111,25 @@ impl Committer {
     /// What others wrote since; nothing when nobody did.
     pub fn catch_up(&mut self, log: &dyn Log) -> Result<Vec<Record>, ReadError> {
         let records = log.read(self.head.revision.next(), READ_LIMIT)?;
+        if let Some(first) = records.first() {
+            self.check_follows(first)?;
+        }
         if let Some(last) = records.last() {
             self.head = last.head();
         }
         Ok(records)
+    }
+
+    /// A home checks what it reads against itself, not against what we have read of it before: one
+    /// that was replaced under us by another history must not be folded into ours.
+    fn check_follows(&self, first: &Record) -> Result<(), ReadError> {
+        let corrupt =
+            |why: Cause| ReadError::corrupt(format!("revision {}", first.revision()), why);
+        match self.head.admit(first) {
+            Ok(Admission::Next) => Ok(()),
+            Ok(Admission::Behind) => Err(corrupt("it repeats an earlier one".into())),
+            Err(error) => Err(corrupt(error.into())),
+        }
     }
 
     /// The place is taken: by whom?
@@ -166,5 +181,28 @@ mod tests {
         let late = other.commit(&log, batch(1, [Event::ClockConfirmed { note }]));
         assert!(matches!(late, Commit::Overtaken(records) if records.is_empty()));
         assert_eq!(log.head().unwrap().revision, Revision(1));
+    }
+
+    #[test]
+    fn a_log_that_goes_on_from_another_history_is_not_followed() {
+        let event = |why: &str| {
+            let note = Note { by: Actor::Broker, why: why.into() };
+            Event::ClockConfirmed { note }
+        };
+        let mut ours = Committer::new(Writer(1), Head::default());
+        assert!(matches!(
+            ours.commit(&Memory::new(), batch(1, [event("ours")])),
+            Commit::Done { .. }
+        ));
+        let replaced = Memory::new();
+        let mut other = Committer::new(Writer(2), Head::default());
+        for (revision, why) in [(1, "another"), (2, "after it")] {
+            let done = other.commit(&replaced, batch(revision, [event(why)]));
+            assert!(matches!(done, Commit::Done { .. }));
+        }
+        let read = ours.catch_up(&replaced);
+        assert!(matches!(read, Err(ReadError::Corrupt { .. })), "{read:?}");
+        let dead = ours.commit(&replaced, batch(2, []));
+        assert!(matches!(dead, Commit::Dead(Dead::Read(_))), "{dead:?}");
     }
 }

@@ -11,6 +11,7 @@ use sublet_core::reservation::Reservation;
 use sublet_log::Body;
 
 use super::decided::Decided;
+use super::handle::Revoked;
 use super::work::{Answer, Deliver, Submitted};
 
 /// Events that become durable together.
@@ -29,8 +30,8 @@ pub struct Changes {
     pub at: Stamp,
     /// These reservations, as they are now.
     pub reservations: Vec<Arc<Reservation>>,
-    /// Who is believed may have changed.
-    pub standing: bool,
+    /// Who is not believed any more, if that changed.
+    pub revoked: Option<Revoked>,
     /// What was decided although no call asked for it.
     pub decided: Vec<Decided>,
 }
@@ -63,8 +64,8 @@ pub(super) struct Flight<T> {
     pub(super) touched: Vec<ReservationId>,
     /// The same, as they are at its end.
     pub(super) changed: Vec<Arc<Reservation>>,
-    /// Whether it changes who is believed.
-    pub(super) standing: bool,
+    /// Who is not believed any more at its end, if it changes that.
+    pub(super) revoked: Option<Revoked>,
     /// Those of its events that no call asked for.
     pub(super) uncalled: Vec<Event>,
 }
@@ -78,14 +79,14 @@ impl<T> Flight<T> {
             planned: vec![],
             touched: vec![],
             changed: vec![],
-            standing: false,
+            revoked: None,
             uncalled: vec![],
         }
     }
 }
 
 /// Does it change who is believed?
-pub(super) fn changes_standing(event: &Event) -> bool {
+pub(super) fn changes_belief(event: &Event) -> bool {
     matches!(event, Event::Revoked { .. } | Event::Reinstated { .. })
 }
 

@@ -1,9 +1,11 @@
 //! The way in to a running engine: cheap to clone, never waits.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
 use sublet_core::books::Books;
 use sublet_core::event::{Note, Subject};
@@ -69,7 +71,10 @@ pub type Revoked = Arc<BTreeMap<Subject, Note>>;
 pub struct Handle {
     inbox: SyncSender<Message>,
     revoked: watch::Receiver<Revoked>,
-    taken: Arc<AtomicUsize>,
+    /// Apart, so that requests and lists, however many wait for a slow disk, leave the places of
+    /// heartbeats and releases free.
+    urgent: Arc<AtomicUsize>,
+    ordinary: Arc<AtomicUsize>,
     most: usize,
 }
 
@@ -85,18 +90,27 @@ impl Ticket {
 
     /// Waits for the answer in a task.
     pub async fn answer(self) -> Answer {
-        self.0.await.unwrap_or(Err(Failure::Unknown))
+        self.await
+    }
+}
+
+/// Can be polled by reference, so that whoever stops waiting still has it.
+impl Future for Ticket {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        Pin::new(&mut self.0).poll(context).map(|told| told.unwrap_or(Err(Failure::Unknown)))
     }
 }
 
 impl Handle {
-    /// For at most `most` callers at a time.
+    /// For at most `most` callers of either kind at a time.
     pub(super) fn new(
         inbox: SyncSender<Message>,
         revoked: watch::Receiver<Revoked>,
         most: usize,
     ) -> Self {
-        Self { inbox, revoked, taken: Arc::default(), most }
+        Self { inbox, revoked, urgent: Arc::default(), ordinary: Arc::default(), most }
     }
 
     /// Asks the engine to finish what it took in and to end.
@@ -115,21 +129,19 @@ impl Handle {
         &self,
         look: impl Fn(&Books, Time) -> R + Send + 'static,
     ) -> Result<oneshot::Receiver<R>, Failure> {
-        let (teller, answer) = oneshot::channel();
-        // It may be called again when another broker was faster; whoever was told is told once.
-        let teller = Arc::new(Mutex::new(Some(teller)));
-        let look: Look = Box::new(move |books, now| {
-            let (seen, teller) = (look(books, now), Arc::clone(&teller));
-            Box::new(move || {
-                let teller = teller.lock().map(|mut teller| teller.take());
-                if let Ok(Some(teller)) = teller {
-                    // A caller that gave up is no concern of ours.
-                    drop(teller.send(seen));
-                }
-            })
-        });
+        let (look, answer) = told_once(look);
         // Only the look itself tells anything.
         drop(self.work(Work::Look(look))?);
+        Ok(answer)
+    }
+
+    /// The same for what looks at much: it waits with the requests.
+    pub fn survey<R: Send + 'static>(
+        &self,
+        look: impl Fn(&Books, Time) -> R + Send + 'static,
+    ) -> Result<oneshot::Receiver<R>, Failure> {
+        let (look, answer) = told_once(look);
+        drop(self.work(Work::Survey(look))?);
         Ok(answer)
     }
 
@@ -152,7 +164,8 @@ impl Handle {
     }
 
     fn work(&self, work: Work) -> Result<oneshot::Receiver<Answer>, Failure> {
-        let place = Place::take(&self.taken, self.most)?;
+        let taken = if work.is_ordinary() { &self.ordinary } else { &self.urgent };
+        let place = Place::take(taken, self.most)?;
         let (sender, answer) = oneshot::channel();
         self.send(Message::Work(Submitted { work, ticket: Teller { sender, place } }))?;
         Ok(answer)
@@ -164,4 +177,24 @@ impl Handle {
             TrySendError::Disconnected(_) => Failure::Unavailable,
         })
     }
+}
+
+/// A look that tells what it saw.
+fn told_once<R: Send + 'static>(
+    look: impl Fn(&Books, Time) -> R + Send + 'static,
+) -> (Look, oneshot::Receiver<R>) {
+    let (teller, answer) = oneshot::channel();
+    // It may be called again when another broker was faster; whoever was told is told once.
+    let teller = Arc::new(Mutex::new(Some(teller)));
+    let look: Look = Box::new(move |books, now| {
+        let (seen, teller) = (look(books, now), Arc::clone(&teller));
+        Box::new(move || {
+            let teller = teller.lock().map(|mut teller| teller.take());
+            if let Ok(Some(teller)) = teller {
+                // A caller that gave up is no concern of ours.
+                drop(teller.send(seen));
+            }
+        })
+    });
+    (look, answer)
 }

@@ -71,12 +71,8 @@ pub(super) struct Planner {
 impl Planner {
     pub(super) fn new(loaded: Loaded, policy: Arc<Policy>, outlets: Outlets) -> Self {
         let machine = Machine::new();
-        // Where nothing can expire, a clock that is far ahead can do no harm.
-        let anything_due = loaded.ledger.next_deadline().is_some();
         let is_known = loaded.ledger.reservations(None).next().is_some();
-        let logged = if anything_due { loaded.head.time } else { Time::default() };
-        let mut clock = Clock::start(logged, machine.read());
-        clock.saw(loaded.head.time, machine.read());
+        let clock = Clock::on(&loaded.ledger, loaded.head.time, machine.read());
         if clock.is_suspended() {
             tracing::warn!(
                 last_logged = loaded.head.time.as_millis(),
@@ -84,6 +80,7 @@ impl Planner {
                  say so with `sublet confirm-clock`; if it is wrong, set it and restart"
             );
         }
+        let revoked = Arc::new(loaded.ledger.revoked().clone());
         let grace = policy.recovery_grace;
         let mut planner = Self {
             engine: Engine::new(Books::new(loaded.ledger), policy).shared(outlets.desk.is_shared()),
@@ -105,7 +102,7 @@ impl Planner {
         if is_known {
             planner.grace_over = planner.grace_from_now();
         }
-        planner.show_revoked();
+        planner.show_revoked(revoked);
         planner
     }
 
@@ -265,8 +262,8 @@ impl Planner {
 
     fn tell_watchers(&mut self) {
         let changes = self.engine.changes();
-        if changes.standing {
-            self.show_revoked();
+        if let Some(revoked) = changes.revoked {
+            self.show_revoked(revoked);
         }
         let Stamp { revision, time } = changes.at;
         self.watchers.tell(revision, time, &changes.reservations);
@@ -274,9 +271,8 @@ impl Planner {
         self.engine.watch(!self.watchers.is_empty());
     }
 
-    /// Lets everybody see who is not believed any more.
-    fn show_revoked(&self) {
-        let revoked = Arc::new(self.engine.books().ledger().revoked().clone());
+    /// Lets everybody see who is not believed any more, as far as that is durable.
+    fn show_revoked(&self, revoked: Revoked) {
         // Where nobody looks, nobody needs to be told.
         self.outlets.show_revoked.send_replace(revoked);
     }

@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 
 use sublet_core::bugs::{Bug, planted};
+use sublet_core::event::Event;
 use sublet_core::id::ReservationId;
 use sublet_core::ledger::Place;
 
@@ -84,6 +85,20 @@ impl Retry {
     pub(super) fn plans(&self) -> u32 {
         PLANS << self.doubled
     }
+}
+
+/// May something that waits fit after this?
+pub(super) fn frees(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Acknowledged { .. }
+            | Event::Ended { .. }
+            | Event::Uncordoned { .. }
+            | Event::Capped { .. }
+            | Event::Returned { .. }
+            | Event::Reconciled { .. }
+            | Event::Reinstated { .. }
+    )
 }
 
 #[cfg(test)]

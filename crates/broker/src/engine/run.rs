@@ -31,7 +31,8 @@ const CONTROL_MAX: usize = 16;
 /// How an engine is run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The most work that was taken in and is not answered yet.
+    /// The most work that was taken in and is not answered yet, of either kind: requests and lists,
+    /// and everything else.
     pub queue_max: usize,
     /// Random for each process.
     pub writer: Writer,
@@ -47,7 +48,7 @@ impl Options {
     /// For a broker that has its log to itself.
     pub fn alone(writer: Writer) -> Self {
         Self {
-            queue_max: 16_384,
+            queue_max: 8192,
             writer,
             follow_every: None,
             keeping: Keeping::default(),
@@ -132,7 +133,8 @@ pub fn start(
     options: &Options,
 ) -> Result<Running, Error> {
     let committer = Committer::new(options.writer, loaded.head);
-    let (inbox, messages) = sync_channel(options.queue_max.saturating_add(CONTROL_MAX));
+    let (inbox, messages) =
+        sync_channel(options.queue_max.saturating_mul(2).saturating_add(CONTROL_MAX));
     // One batch is on its way at a time, so neither side ever waits to hand over.
     let (jobs, to_do) = sync_channel(1);
     let desk = Desk::new(Arc::clone(&log), committer, jobs, options.follow_every);

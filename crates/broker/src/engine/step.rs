@@ -19,9 +19,10 @@ use sublet_log::Record;
 use super::backlog::Backlog;
 use super::decided::{Decided, to_account_for};
 use super::flight::{
-    Batch, Changes, Flight, Item, Outcome, Planned, changes_standing, leave_early, tell,
+    Batch, Changes, Flight, Item, Outcome, Planned, changes_belief, leave_early, tell,
 };
-use super::retry::Retry;
+use super::handle::Revoked;
+use super::retry::{Retry, frees};
 use super::work::{Answer, Failure, Settled, Submitted, Work};
 
 /// A batch is closed when it has this many bytes: one more plan of the largest kind still fits the
@@ -205,7 +206,9 @@ impl<T> Engine<T> {
 
     fn plan(&mut self, item: &mut Item<T>, now: Time) -> Result<Outcome, Contradiction> {
         let command = match &item.submitted.work {
-            Work::Look(look) => return Ok(Outcome::Seen(look(&self.books, now))),
+            Work::Look(look) | Work::Survey(look) => {
+                return Ok(Outcome::Seen(look(&self.books, now)));
+            }
             Work::Command(command) => command,
         };
         if let Command::Advertise(advertisement) = command {
@@ -312,7 +315,8 @@ impl<T> Engine<T> {
         }
         // Nothing of the next batch is planned yet: this is how things stand at the end of this one.
         flight.changed = self.share(std::mem::take(&mut flight.touched));
-        flight.standing = flight.body.events().iter().any(changes_standing);
+        let believed_anew = flight.body.events().iter().any(changes_belief);
+        flight.revoked = believed_anew.then(|| self.revoked());
         // From here on only the log needs the events: what is taken back needs none of them.
         let batch = Batch { stamp: flight.stamp, body: std::mem::take(&mut flight.body) };
         let early = leave_early(&mut flight);
@@ -325,11 +329,17 @@ impl<T> Engine<T> {
         let Some(flight) = self.writing.take() else { return vec![] };
         self.changes.at = flight.stamp;
         self.changes.reservations.extend(flight.changed);
-        self.changes.standing |= flight.standing;
+        if flight.revoked.is_some() {
+            self.changes.revoked = flight.revoked;
+        }
         let revision = flight.stamp.revision;
         let decided = flight.uncalled.into_iter().map(|event| Decided { revision, event });
         self.changes.decided.extend(decided);
         tell(flight.planned)
+    }
+
+    fn revoked(&self) -> Revoked {
+        Arc::new(self.books.ledger().revoked().clone())
     }
 
     fn share(&self, mut ids: Vec<ReservationId>) -> Vec<Arc<Reservation>> {
@@ -353,17 +363,20 @@ impl<T> Engine<T> {
                 self.backlog.push_front(&self.policy, planned.item);
             }
         }
-        let mut touched = Vec::new();
+        let (mut touched, mut believed_anew) = (Vec::new(), false);
         for record in records {
             let stamp = record.head().stamp();
             for event in record.events() {
                 self.books.apply(stamp, event)?;
                 touched.extend(event.reservation().filter(|_| self.watched));
-                self.changes.standing |= changes_standing(event);
+                believed_anew |= changes_belief(event);
             }
             self.books.advance(stamp)?;
         }
         self.changes.at = self.books.ledger().stamp();
+        if believed_anew {
+            self.changes.revoked = Some(self.revoked());
+        }
         let changed = self.share(touched);
         self.changes.reservations.extend(changed);
         self.retry.begin_again();
@@ -384,18 +397,4 @@ impl<T> Engine<T> {
         answers.extend(self.backlog.drain().map(tell));
         answers
     }
-}
-
-/// May something that waits fit after this?
-fn frees(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Acknowledged { .. }
-            | Event::Ended { .. }
-            | Event::Uncordoned { .. }
-            | Event::Capped { .. }
-            | Event::Returned { .. }
-            | Event::Reconciled { .. }
-            | Event::Reinstated { .. }
-    )
 }

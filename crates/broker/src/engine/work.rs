@@ -51,6 +51,22 @@ pub enum Work {
     Command(Command),
     /// Show the committed state.
     Look(Look),
+    /// Show much of it: waits with the requests, so that it keeps no heartbeat waiting.
+    Survey(Look),
+}
+
+impl Work {
+    /// Does it wait behind what gives capacity back and keeps it alive?
+    pub(super) fn is_ordinary(&self) -> bool {
+        match self {
+            Self::Command(command) => matches!(
+                command,
+                Command::Reserve { .. } | Command::Resize { .. } | Command::DryRun { .. }
+            ),
+            Self::Look(_) => false,
+            Self::Survey(_) => true,
+        }
+    }
 }
 
 /// Work, and whom to tell.

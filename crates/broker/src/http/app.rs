@@ -8,10 +8,13 @@ use sublet_core::policy::Policy;
 use crate::admission::Admission;
 use crate::clock::Machine;
 use crate::engine::Handle;
+use crate::identity::Caller;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::orphans::Orphans;
 use crate::random::RequestIds;
 use crate::revoked::Shut;
+use crate::sparing::Sparing;
 
 /// What every handler works with.
 pub struct App {
@@ -19,6 +22,10 @@ pub struct App {
     pub engine: Handle,
     /// What the operator decided beforehand, as the engine has it.
     pub policy: ArcSwap<Policy>,
+    /// Who cares for what callers did not wait for.
+    pub orphans: Orphans,
+    /// Who was told lately that it asks too often.
+    pub(crate) too_often: Sparing<Option<Caller>>,
     /// Who is shut out.
     pub revoked: Shut,
     /// Turns.

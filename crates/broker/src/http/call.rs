@@ -13,13 +13,16 @@ use sublet_core::reservation::Actor;
 use sublet_core::time::Time;
 use sublet_wire::decode::{Fill, decode};
 use sublet_wire::{Code, Problem, problem_seen_by};
+use tokio::sync::oneshot;
 
 use super::app::App;
+use super::audited::Audited;
 use crate::admission::Busy;
 use crate::authorize::{Relation, Row};
 use crate::connection::Peer;
-use crate::engine::{Failure, Settled, Ticket};
+use crate::engine::{Answer, Failure, Settled, Ticket};
 use crate::identity::{Caller, Identity};
+use crate::orphans::Orphan;
 use crate::random;
 
 /// One request that was let in.
@@ -134,9 +137,31 @@ impl Call {
         self.answer(ticket).await
     }
 
+    /// The same, where what becomes of it counts also when the caller does not wait: it is then
+    /// written down, and given back if it was asked for without a key and so has a key of ours.
+    pub(crate) async fn carry_out(
+        &self,
+        command: Command,
+        disowned: Option<&Key>,
+    ) -> Result<Settled, Problem> {
+        let ticket = self.app.engine.submit(command).map_err(|failure| self.problem(failure))?;
+        let mut unfinished = Unfinished { call: self, ticket: Some(ticket), disowned };
+        match tokio::time::timeout(self.app.limits.request, unfinished.answer()).await {
+            Ok(answer) => answer.map_err(|failure| self.problem(failure)),
+            Err(_) if disowned.is_some() => Err(Problem {
+                error:
+                    "it took too long, and no key was sent to find it again: whatever is granted \
+                        is given back, so ask again"
+                        .to_owned(),
+                ..self.problem(Failure::Unknown)
+            }),
+            Err(_) => Err(self.problem(Failure::Unknown)),
+        }
+    }
+
     /// Waits for the answer to a command, but not for ever.
     pub(crate) async fn answer(&self, ticket: Ticket) -> Result<Settled, Problem> {
-        match tokio::time::timeout(self.app.limits.request, ticket.answer()).await {
+        match tokio::time::timeout(self.app.limits.request, ticket).await {
             Ok(answer) => answer.map_err(|failure| self.problem(failure)),
             Err(_) => Err(self.problem(Failure::Unknown)),
         }
@@ -148,6 +173,19 @@ impl Call {
         look: impl Fn(&Books, Time) -> R + Send + 'static,
     ) -> Result<R, Problem> {
         let seen = self.app.engine.look(look).map_err(|failure| self.problem(failure))?;
+        self.seen_in_time(seen).await
+    }
+
+    /// The same where much is looked at: it waits with the requests.
+    pub(crate) async fn survey<R: Send + 'static>(
+        &self,
+        look: impl Fn(&Books, Time) -> R + Send + 'static,
+    ) -> Result<R, Problem> {
+        let seen = self.app.engine.survey(look).map_err(|failure| self.problem(failure))?;
+        self.seen_in_time(seen).await
+    }
+
+    async fn seen_in_time<R>(&self, seen: oneshot::Receiver<R>) -> Result<R, Problem> {
         match tokio::time::timeout(self.app.limits.request, seen).await {
             Ok(Ok(seen)) => Ok(seen),
             Ok(Err(_)) => Err(self.problem(Failure::Unavailable)),
@@ -182,6 +220,35 @@ impl Call {
             Failure::Unavailable => Problem::new(Code::Unavailable, said).retry_after(5),
             Failure::Unknown => Problem::new(Code::OutcomeUnknown, said).retry_after(1),
         }
+    }
+}
+
+/// A command that is on its way. Whoever drops it early (a caller that went, a wait that was too
+/// long) leaves it to those who care for orphans.
+struct Unfinished<'a> {
+    call: &'a Call,
+    ticket: Option<Ticket>,
+    disowned: Option<&'a Key>,
+}
+
+impl Unfinished<'_> {
+    async fn answer(&mut self) -> Answer {
+        let Some(ticket) = self.ticket.as_mut() else { return Err(Failure::Unknown) };
+        let answer = ticket.await;
+        self.ticket = None;
+        answer
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let disowned = match (self.call.caller(), self.disowned) {
+            (Caller::Cluster(cluster), Some(key)) => Some((cluster.clone(), key.clone())),
+            _ => None,
+        };
+        let audited = Audited::of(self.call);
+        self.call.app.orphans.take_in(Orphan { ticket, audited, disowned });
     }
 }
 

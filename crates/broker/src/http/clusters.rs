@@ -33,7 +33,7 @@ pub(super) async fn get(call: &Call) -> Result<Response, Problem> {
 pub(super) async fn list(call: &Call) -> Result<Response, Problem> {
     let (after, limit) = (call.parameter_as::<ClusterId>("after")?, call.limit()?);
     let (policy, caller) = (call.policy(), call.caller().clone());
-    let list = call.look(move |books, now| {
+    let list = call.survey(move |books, now| {
         let names = match &caller {
             Caller::Cluster(own) => BTreeSet::from([own.clone()]),
             Caller::Operator(_) => first(books, after.as_ref(), limit + 1),
@@ -77,7 +77,7 @@ pub(super) async fn candidates(call: &Call) -> Result<Response, Problem> {
     let (requester, ask) = sent.to_core()?;
     let (after, limit) = (call.parameter_as::<ClusterId>("after")?, call.limit()?);
     let policy = call.policy();
-    let found = call.look(move |books, now| {
+    let found = call.survey(move |books, now| {
         judge(books, &requester, &ask, &policy, now, after.as_ref(), limit + 1)
     });
     let found = Arc::new(found.await?);

@@ -12,28 +12,27 @@ use axum::extract::{Query, RawPathParams, State};
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use sublet_wire::{Body as WireBody, Code, Problem, ROUTES, Route, Shape, limits, paths};
+use prometheus_client::metrics::gauge::Gauge;
+use sublet_wire::{Body as WireBody, Code, Problem, ROUTES, Route, Shape, paths};
 
 use super::app::App;
 use super::call::{Call, busy, forbidden};
-use super::{advertisements, clusters, head, instructions, lists, operator, reply, reservations};
-use crate::admission::{Lane, Turn};
+use super::{
+    advertisements, believe, body, clusters, head, instructions, lists, operator, reply,
+    reservations,
+};
+use crate::admission::Lane;
 use crate::authorize::{Endpoint, Relation, Row, Verdict, route_of, row_of};
 use crate::connection::Peer;
-use crate::identity::{Caller, Identity};
-use crate::metrics::{Because, Word};
+use crate::identity::Caller;
+use crate::metrics::{Because, Metrics, Word};
 use sublet_process::lines::AUDIT;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Long enough for any tracing system's.
 const REQUEST_ID_MAX: usize = 128;
-/// What is read of a body that is too long after that is known, as Go's server does.
-const DISCARDED_MAX: usize = 256 * 1024;
-/// And for how long.
-const DISCARD_PATIENCE: Duration = Duration::from_secs(2);
 /// For paths that are no route.
 const NO_ROUTE: &str = "none";
 
@@ -84,13 +83,13 @@ async fn answer(
     let shape = route.map_or(Shape::Plain, |route| route.shape);
     let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
     let caller = Named(peer.as_deref());
-    app.metrics.in_flight.inc();
+    let in_flight = InFlight::new(&app.metrics);
     let outcome = handle(&app, path, route, parts.list(), (request, id.clone())).await;
-    app.metrics.in_flight.dec();
+    drop(in_flight);
     let mut response = match outcome {
         Ok(response) => response,
         Err(problem) => {
-            denied(&app, &problem, name, &caller, &id);
+            denied(&app, &problem, name, &caller, (&id, began));
             let shape = if is_about_identity(&problem) { Shape::Plain } else { shape };
             let mut response = reply::problem(&problem, shape);
             if problem.code() == Some(Code::MethodNotAllowed) {
@@ -113,6 +112,22 @@ async fn answer(
     if is_head { reply::without_body(response) } else { response }
 }
 
+/// One request in work, also of a caller that goes before it is answered.
+struct InFlight<'a>(&'a Gauge);
+
+impl<'a> InFlight<'a> {
+    fn new(metrics: &'a Metrics) -> Self {
+        metrics.in_flight.inc();
+        Self(&metrics.in_flight)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 /// The Go broker asks who it is before it looks at the route, and answers in plain text.
 fn is_about_identity(problem: &Problem) -> bool {
     matches!(
@@ -123,6 +138,13 @@ fn is_about_identity(problem: &Problem) -> bool {
 
 /// A peer as log lines name it: written only where a line is.
 struct Named<'a>(Option<&'a Peer>);
+
+impl Named<'_> {
+    fn cause(&self) -> Option<Caller> {
+        let identity = self.0.and_then(|peer| peer.identity.as_ref().ok());
+        identity.map(|identity| identity.caller.clone())
+    }
+}
 
 impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -153,14 +175,27 @@ fn methods(path: &str) -> Vec<&'static str> {
     methods
 }
 
-/// Writes a refusal down: who was denied what, and why.
-fn denied(app: &App, problem: &Problem, route: &str, caller: &Named<'_>, id: &str) {
+/// Writes a refusal down: who was denied what, and why. Who comes too often gets a line now and then
+/// that counts the others.
+fn denied(
+    app: &App,
+    problem: &Problem,
+    route: &str,
+    caller: &Named<'_>,
+    (id, now): (&str, Duration),
+) {
     let (code, status) = (problem.code().unwrap_or(Code::Internal), problem.status());
     let reason = Because { reason: Word(code.as_str()) };
     app.metrics.denied.get_or_create(&reason).inc();
+    let left_out = if code == Code::RateLimited {
+        let Some(left_out) = app.too_often.line(caller.cause(), now) else { return };
+        Some(left_out)
+    } else {
+        None
+    };
     tracing::info!(
         target: AUDIT,
-        request = id, %caller, route, status, code = code.as_str(), said = problem.error,
+        request = id, %caller, route, status, code = code.as_str(), said = problem.error, left_out,
         "denied"
     );
 }
@@ -172,18 +207,19 @@ async fn handle(
     parts: Result<Vec<(String, String)>, Problem>,
     (request, id): (Request<Body>, String),
 ) -> Result<Response, Problem> {
-    head::check(&request, &app.limits)?;
-    if path == paths::HEALTH && route.is_some() {
-        // Asked by whoever has a certificate, also one that names nobody, as in the Go broker.
-        return Ok(health());
-    }
     let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
-    let peer = peer.ok_or_else(no_certificate)?;
-    let identity = identify(app, &peer)?;
+    let peer = peer.ok_or_else(believe::no_certificate)?;
     let found = find(path, route);
     // Also who is about to be denied needs a turn: denials cost as much as answers.
     let lane = found.as_ref().map_or(Lane::Ordinary, |(_, row)| row.lane);
-    let turn = turn(app, &peer, lane)?;
+    let turn = app.admission.turn(&peer.share, lane, app.machine.read().monotonic);
+    let turn = turn.map_err(busy)?;
+    head::check(&request, &app.limits)?;
+    if path == paths::HEALTH && route.is_some() {
+        // Asked by whoever has a certificate, also one that names nobody, as in the Go broker.
+        return Ok(reply::held(health(), turn, &peer));
+    }
+    let identity = believe::identify(&peer, &app.revoked, app.machine.read().wall)?;
     let (route, row) = found?;
     let path = parts?;
     permit(row, &identity.caller, &path)?;
@@ -192,33 +228,12 @@ async fn handle(
     let (head, body) = request.into_parts();
     let body = match route.request {
         WireBody::None => Bytes::new(),
-        _ => read(app, row, &head.headers, body).await?,
+        _ => body::read(app, row, &peer, &head.headers, body).await?,
     };
     let app = Arc::clone(app);
     let call = Call { app, peer, identity, row, id, path, query, headers: head.headers, body };
     let response = respond(&call).await?;
-    Ok(reply::held(response, turn))
-}
-
-fn no_certificate() -> Problem {
-    Problem::new(Code::CertificateRequired, "Client certificate required")
-}
-
-/// Who asks, as of now: a certificate may have been revoked, or its time may be over, since the
-/// connection was made.
-fn identify(app: &App, peer: &Peer) -> Result<Arc<Identity>, Problem> {
-    let identity = peer.identity.as_ref();
-    let identity =
-        identity.map_err(|error| Problem::new(Code::InvalidIdentity, error.to_string()))?;
-    if app.revoked.covers(identity) {
-        let said = "this certificate was revoked: ask an operator for a new one";
-        return Err(Problem::new(Code::CertificateRevoked, said));
-    }
-    if identity.expires_at < app.machine.read().wall {
-        let said = "the client certificate has expired: renew it and connect again";
-        return Err(Problem::new(Code::CertificateRequired, said));
-    }
-    Ok(Arc::clone(identity))
+    Ok(reply::held(response, turn, &call.peer))
 }
 
 fn find(
@@ -250,62 +265,6 @@ fn permit(row: &Row, caller: &Caller, path: &[(String, String)]) -> Result<(), P
         }
         Verdict::Hide => Err(clusters::not_found()),
     }
-}
-
-fn turn(app: &App, peer: &Peer, lane: Lane) -> Result<Turn, Problem> {
-    let share = peer.share.as_ref().ok_or_else(no_certificate)?;
-    let turn = app.admission.turn(share, lane, app.machine.read().monotonic);
-    turn.map_err(busy)
-}
-
-/// The body, within its bounds of length and time.
-async fn read(app: &App, row: &Row, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
-    let small = limits::BODY_MAX;
-    let is_large = row.endpoint == Endpoint::Advertise;
-    let most = if is_large { limits::ADVERTISEMENT_BODY_MAX } else { small };
-    let length = headers.get(hyper::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok());
-    let length = length.and_then(|text| text.parse::<usize>().ok());
-    if length.is_some_and(|length| length > most) {
-        discard(body).await;
-        return Err(too_large(most));
-    }
-    // A few large bodies at a time, so that they cannot fill the memory together.
-    let seat = if is_large && length.is_none_or(|length| length > small) {
-        Some(app.admission.large_body().map_err(busy)?)
-    } else {
-        None
-    };
-    let mut body = body;
-    let limited = Limited::new(&mut body, most);
-    let read = tokio::time::timeout(app.limits.body, limited.collect()).await;
-    drop(seat);
-    match read {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            discard(body).await;
-            Err(too_large(most))
-        }
-        Ok(Err(_)) => Err(Problem::new(Code::InvalidBody, "the body did not arrive as announced")),
-        Err(_) => {
-            let said = format!("the body did not arrive within {} s", app.limits.body.as_secs());
-            Err(Problem::new(Code::RequestTimeout, said))
-        }
-    }
-}
-
-/// Reads on for a little: who is still sending when the connection closes never sees the answer.
-async fn discard(body: Body) {
-    let mut rest = Limited::new(body, DISCARDED_MAX);
-    let read = async { while let Some(Ok(_)) = rest.frame().await {} };
-    // Whoever sends more, or slowly, is not waited for.
-    drop(tokio::time::timeout(DISCARD_PATIENCE, read).await);
-}
-
-fn too_large(most: usize) -> Problem {
-    let mut problem =
-        Problem::new(Code::BodyTooLarge, format!("the body has more than {most} bytes"));
-    problem.details.limit = Some(most.to_string());
-    problem
 }
 
 fn health() -> Response {

@@ -1,12 +1,10 @@
 //! Reading reservations: one, a page of them, and why one is where it is.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::response::Response;
 use hyper::StatusCode;
 use sublet_core::books::Books;
-use sublet_core::decision::Pick;
 use sublet_core::decision::explain::{self, Explanation};
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::policy::Policy;
@@ -35,7 +33,7 @@ pub(super) async fn reservation(call: &Call) -> Result<Response, Problem> {
 pub(super) async fn explain(call: &Call) -> Result<Response, Problem> {
     let (found, policy) = (find(call).await?, call.policy());
     let phase = found.phase();
-    let why = call.look(move |books, now| explanation(books, &found, &policy, now)).await?;
+    let why = call.survey(move |books, now| explanation(books, &found, &policy, now)).await?;
     let why = why.ok_or_else(|| {
         let said = format!("the reservation is {phase}: there is nothing to explain any more");
         let mut problem = Problem::new(Code::WrongPhase, said);
@@ -55,9 +53,7 @@ fn explanation(
     if reservation.phase() == Phase::Pending {
         return Some(explain::refused(books, requester, ask, policy, now));
     }
-    let provider = reservation.holding()?.provider.clone();
-    let basis = books.basis(&provider, policy, now)?;
-    Some(explain::granted(books, requester, ask, &Pick { provider, basis }, policy, now))
+    explain::held(books, reservation, policy, now)
 }
 
 /// Which reservations are asked for.
@@ -67,6 +63,8 @@ struct Wanted {
     phase: Option<Phase>,
     after: Option<ReservationId>,
     limit: usize,
+    /// An older Go agent asks: it knows no pages, and wants what it has now.
+    is_go: bool,
 }
 
 impl Wanted {
@@ -93,8 +91,10 @@ impl Wanted {
                 parameter("phase", &format!("write one of {}", v1::PHASES.join(", ")))
             })
         });
-        let (after, limit) = (call.parameter_as("after")?, call.limit()?);
-        Ok(Self { cluster, role, phase: phase.transpose()?, after, limit })
+        let is_go = is_go(call);
+        let limit = if is_go { LOOKED_AT_MAX } else { call.limit()? };
+        let after = call.parameter_as("after")?;
+        Ok(Self { cluster, role, phase: phase.transpose()?, after, limit, is_go })
     }
 
     fn wants(&self, reservation: &Reservation) -> bool {
@@ -112,42 +112,57 @@ impl Wanted {
 
     /// The next page, and where the one after it begins.
     fn page(&self, books: &Books) -> (Vec<Arc<Reservation>>, Option<ReservationId>) {
+        self.page_of(self.ids(books), |id| books.ledger().share_reservation(id))
+    }
+
+    /// The same of these, in order. No more of them is looked at than the page needs.
+    fn page_of(
+        &self,
+        ids: impl Iterator<Item = ReservationId>,
+        find: impl Fn(ReservationId) -> Option<Arc<Reservation>>,
+    ) -> (Vec<Arc<Reservation>>, Option<ReservationId>) {
         let mut page = Vec::new();
-        for (looked_at, id) in self.ids(books).into_iter().enumerate() {
+        for (looked_at, id) in ids.enumerate() {
             if page.len() == self.limit || looked_at == LOOKED_AT_MAX {
                 return (page, Some(id));
             }
-            let known = books.ledger().share_reservation(id);
-            page.extend(known.filter(|reservation| self.wants(reservation)));
+            page.extend(find(id).filter(|reservation| self.wants(reservation)));
         }
         (page, None)
     }
 
     /// Candidates in order, from the place where the page begins.
-    fn ids(&self, books: &Books) -> Vec<ReservationId> {
+    fn ids<'a>(&self, books: &'a Books) -> Box<dyn Iterator<Item = ReservationId> + 'a> {
         let from = self.after.unwrap_or(ReservationId::FIRST);
         let Some(cluster) = &self.cluster else {
-            let all = books.ledger().reservations(Some(from)).map(|reservation| reservation.id);
-            return all.take(LOOKED_AT_MAX + 1).collect();
+            let all = books.ledger().reservations(Some(from));
+            return Box::new(all.map(|reservation| reservation.id));
         };
-        let account = books.ledger().account(cluster);
-        let changes = account.into_iter().flat_map(|account| account.changes.iter());
-        let ids: BTreeSet<_> = changes.map(|(_, id)| *id).filter(|id| *id >= from).collect();
-        ids.into_iter().take(LOOKED_AT_MAX + 1).collect()
+        let Some(account) = books.ledger().account(cluster) else {
+            return Box::new(std::iter::empty());
+        };
+        let ids = match self.role {
+            Some(Relation::Requester) if self.is_go => &account.borrowing,
+            Some(_) if self.is_go => &account.lending,
+            _ => &account.remembered,
+        };
+        Box::new(ids.range(from..).copied())
     }
 }
 
 /// A page of reservations.
 pub(super) async fn reservations(call: &Call) -> Result<Response, Problem> {
     let wanted = Wanted::of(call)?;
-    let is_go = is_go(call);
-    let (page, next) = call.look(move |books, _| wanted.page(books)).await?;
+    let is_go = wanted.is_go;
+    let (page, next) = call.survey(move |books, _| wanted.page(books)).await?;
     let shown = page.iter().map(|reservation| {
         let view = if is_go { v1::View::Go } else { view(call.caller(), reservation) };
         v1::Reservation::of(reservation, view)
     });
-    let list =
-        v1::ReservationList { reservations: shown.collect(), next: next.map(|id| id.to_string()) };
+    let list = v1::ReservationList {
+        reservations: shown.collect(),
+        next: next.filter(|_| !is_go).map(|id| id.to_string()),
+    };
     Ok(reply::json(StatusCode::OK, &list))
 }
 
@@ -158,4 +173,29 @@ fn is_go(call: &Call) -> bool {
         && call.query.len() == 2
         && named("clusterID")
         && named("role")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_page_looks_at_no_more_than_it_may_however_much_is_remembered() {
+        let wanted = Wanted {
+            cluster: None,
+            role: None,
+            phase: None,
+            after: None,
+            limit: 100,
+            is_go: false,
+        };
+        let looked_at = Cell::new(0);
+        let ids = std::iter::repeat_n(ReservationId::FIRST, 100_000);
+        let counted = ids.inspect(|_| looked_at.set(looked_at.get() + 1));
+        let (page, next) = wanted.page_of(counted, |_| None);
+        assert_eq!((page.len(), next), (0, Some(ReservationId::FIRST)));
+        assert_eq!(looked_at.get(), LOOKED_AT_MAX + 1);
+    }
 }

@@ -9,7 +9,10 @@
 
 mod app;
 mod call;
+mod audited;
 mod head;
+mod believe;
+mod body;
 mod dispatch;
 mod reply;
 mod advertisements;
@@ -21,4 +24,7 @@ mod clusters;
 mod operator;
 
 pub use app::App;
+pub(crate) use audited::Audited;
+pub(crate) use believe::identify;
 pub use dispatch::router;
+pub(crate) use reply::problem;

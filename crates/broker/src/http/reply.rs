@@ -16,6 +16,8 @@ use serde::Serialize;
 use sublet_wire::{Problem, Shape, encode};
 
 use crate::admission::Turn;
+use crate::connection::Peer;
+use crate::taking::{Taken, Taking};
 
 const CODE: HeaderName = HeaderName::from_static(Shape::CODE_HEADER);
 const JSON: &str = "application/json";
@@ -85,18 +87,21 @@ const PIECE_BYTES: usize = 8 * 1024;
 
 /// The same answer, with its turn kept until it is delivered: who asks again and again and takes no
 /// answer is not let in any more. A stream, whose length nobody knows, has a seat of another kind.
-pub(crate) fn held(response: Response, turn: Turn) -> Response {
+pub(crate) fn held(response: Response, turn: Turn, peer: &Peer) -> Response {
     let length = hyper::body::Body::size_hint(response.body()).exact();
     if length.is_none_or(|length| length == 0) {
         return response;
     }
-    response.map(|body| Body::new(Held { body, rest: Bytes::new(), _turn: turn }))
+    let taken = peer.taking.as_ref().map(Taking::begin);
+    response.map(|body| Body::new(Held { body, rest: Bytes::new(), taken, _turn: turn }))
 }
 
 struct Held {
     body: Body,
     /// What the body gave and was not passed on yet.
     rest: Bytes,
+    /// Where it is noted that it moves, on HTTP/2.
+    taken: Option<Taken>,
     _turn: Turn,
 }
 
@@ -108,6 +113,8 @@ impl hyper::body::Body for Held {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        // It is asked for more only when the peer has taken something, or can.
+        self.taken.iter().for_each(Taken::moved);
         if self.rest.is_empty() {
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 Some(Ok(frame)) => match frame.into_data() {

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use axum::response::Response;
 use hyper::StatusCode;
 use sublet_core::decision::explain::Explanation;
-use sublet_core::id::{Key, ReservationId};
+use sublet_core::id::ReservationId;
 use sublet_core::plan::{Command, Reply, Which};
 use sublet_core::reservation::{Phase, Reservation};
 use sublet_wire::{Code, Problem, v1};
 
+use super::audited::{Line, refused};
 use super::call::{Call, for_the_other_side, new_key, parameter};
 use super::reply;
 use crate::authorize::{Relation, Verdict};
 use crate::engine::Settled;
 use crate::identity::Caller;
-use crate::metrics::{Because, Word};
-use sublet_process::lines::AUDIT;
+
+/// What a line shows of why clusters cannot be joined, in characters: who sends it may send much.
+const WHY_MAX: usize = 512;
 
 /// Asks for capacity.
 pub(super) async fn reserve(call: &Call) -> Result<Response, Problem> {
@@ -30,49 +32,17 @@ pub(super) async fn reserve(call: &Call) -> Result<Response, Problem> {
     let key = named.clone().map_or_else(new_key, Ok)?;
     let explain = sent.explain;
     let command = Command::Reserve { requester, key: key.clone(), ask, explain };
-    let settled = call.settle(command).await;
-    if named.is_none() {
-        give_up(call, &settled, key);
-    }
+    let disowned = if named.is_none() { Some(&key) } else { None };
+    let settled = call.carry_out(command, disowned).await;
     let settled = settled.inspect_err(|problem| refused(call, problem))?;
     let Reply::Reservation { explanation, .. } = &settled.reply else { return Err(odd()) };
     let reservation = settled.reservation.as_ref().ok_or_else(odd)?;
-    granted(call, reservation);
+    Line::of(call).granted(&call.app, reservation);
     let view = if named.is_some() { v1::View::Full } else { v1::View::Go };
     let mut shown = v1::Reservation::of(reservation, view);
     shown.explanation = explanation.as_deref().map(|why: &Explanation| call.seen(why));
     let waits = reservation.phase() == Phase::Pending;
     Ok(reply::json(if waits { StatusCode::ACCEPTED } else { StatusCode::CREATED }, &shown))
-}
-
-/// A request without a key whose outcome nobody knows must not become a grant that nobody knows: an
-/// old agent asks anew. What is not granted yet is not granted any more, and what is, is released.
-fn give_up(call: &Call, settled: &Result<Settled, Problem>, key: Key) {
-    let unknown = |problem: &Problem| problem.code() == Some(Code::OutcomeUnknown);
-    let Caller::Cluster(requester) = call.caller() else { return };
-    if settled.as_ref().is_err_and(unknown) {
-        let which = Which::Key(requester.clone(), key);
-        // It is queued behind the request; whether it is carried out is not waited for.
-        drop(call.app.engine.submit(Command::Release { by: call.actor(), which }));
-    }
-}
-
-fn granted(call: &Call, reservation: &Reservation) {
-    let provider = reservation.grant().map_or("none yet", |grant| grant.provider.as_str());
-    let (id, phase) = (reservation.id, reservation.phase());
-    if phase != Phase::Pending {
-        call.app.metrics.granted.inc();
-    }
-    tracing::info!(
-        target: AUDIT,
-        request = call.id, caller = %call.caller(), reservation = %id, %phase, provider,
-        "decided"
-    );
-}
-
-fn refused(call: &Call, problem: &Problem) {
-    let reason = Word(problem.code().unwrap_or(Code::Internal).as_str());
-    call.app.metrics.refused.get_or_create(&Because { reason }).inc();
 }
 
 fn decision(call: &Call, settled: Settled) -> Result<Response, Problem> {
@@ -137,7 +107,8 @@ pub(super) async fn acknowledge(call: &Call) -> Result<Response, Problem> {
 pub(super) async fn fail(call: &Call) -> Result<Response, Problem> {
     let sent: v1::Failed = call.json_or_nothing()?;
     let (by, id) = (call.cluster()?.clone(), find(call).await?.id);
-    tracing::warn!(cluster = %by, reservation = %id, why = sent.why, "clusters cannot be joined");
+    let why: String = sent.why.chars().take(WHY_MAX).collect();
+    tracing::warn!(cluster = %by, reservation = %id, why, "clusters cannot be joined");
     changed(call, Command::Fail { by, id }).await
 }
 
@@ -170,22 +141,10 @@ pub(super) fn view(caller: &Caller, reservation: &Reservation) -> v1::View {
 
 /// Carries a command out, and shows the reservation as it is then.
 async fn changed(call: &Call, command: Command) -> Result<Response, Problem> {
-    let settled = call.settle(command).await?;
-    let Some(reservation) = settled.reservation.as_ref().map(Arc::as_ref) else {
-        tracing::info!(
-            target: AUDIT,
-            request = call.id, caller = %call.caller(), route = call.row.route,
-            "done"
-        );
-        return Ok(reply::done());
-    };
-    let (id, phase) = (reservation.id, reservation.phase());
-    tracing::info!(
-        target: AUDIT,
-        request = call.id, caller = %call.caller(), route = call.row.route, reservation = %id,
-        %phase,
-        "done"
-    );
+    let settled = call.carry_out(command, None).await?;
+    let reservation = settled.reservation.as_deref();
+    Line::of(call).done(reservation);
+    let Some(reservation) = reservation else { return Ok(reply::done()) };
     let shown = v1::Reservation::of(reservation, view(call.caller(), reservation));
     Ok(reply::json(StatusCode::OK, &shown))
 }

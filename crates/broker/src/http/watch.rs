@@ -37,8 +37,7 @@ pub(super) async fn open(call: &Call) -> Result<Response, Problem> {
     let cluster = call.cluster()?.clone();
     let after = call.parameter("after").map(str::parse::<Cursor>).transpose();
     let after = after.map_err(|error| parameter("after", &error.to_string()))?;
-    let share = call.peer.share.as_ref();
-    let seat = share.map(|share| share.stream()).transpose().map_err(|full| {
+    let seat = call.peer.share.stream().map_err(|full| {
         let problem = busy(full);
         Problem { error: format!("too many streams: {}", problem.error), ..problem }
     })?;
@@ -93,11 +92,11 @@ fn end(call: &Call) -> impl Future<Output = End> + Send + 'static {
 /// Counts an open stream.
 struct Open {
     app: Arc<App>,
-    _seat: Option<Seat>,
+    _seat: Seat,
 }
 
 impl Open {
-    fn new(app: &Arc<App>, seat: Option<Seat>) -> Self {
+    fn new(app: &Arc<App>, seat: Seat) -> Self {
         app.metrics.streams.inc();
         Self { app: Arc::clone(app), _seat: seat }
     }

@@ -172,3 +172,49 @@ async fn whoever_may_not_is_told_who_may() {
     }
     cast.stage.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_show_nothing_of_others() {
+    let mut cast = Cast::new().await;
+    let id = cast.set().await;
+    cast.clients[2].advertise("else", 1).await;
+    for path in [
+        "/api/v1/clusters",
+        "/api/v1/clusters?limit=1000",
+        "/api/v1/instructions",
+        "/api/v1/reservations",
+        "/api/v1/reservations?limit=1000",
+        "/api/v1/reservations?role=provider",
+        "/api/v1/reservations?clusterID=else&role=requester",
+    ] {
+        let answer = cast.clients[2].get(path).await;
+        assert_eq!(answer.status, 200, "{path}");
+        for of_others in [id.as_str(), "asks", "lends", "640"] {
+            assert!(!answer.body.contains(of_others), "{path} shows {of_others}: {}", answer.body);
+        }
+        // The same list as an operator, or as a part of it, does show them: this can fail.
+        let column = if path.contains("instructions") { 1 } else { 3 };
+        let shown =
+            cast.clients[column].get(&path.replace("clusterID=else", "clusterID=asks")).await;
+        let known = if path.contains("clusters") { "lends" } else { id.as_str() };
+        assert!(shown.body.contains(known), "{path}: {}", shown.body);
+    }
+    let watch = cast.clients[3].get("/api/v1/instructions?watch=true").await;
+    assert_eq!((watch.status, watch.code()), (403, "Forbidden"));
+    cast.stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_key_of_another_cluster_releases_nothing_of_it() {
+    let mut cast = Cast::new().await;
+    cast.set().await;
+    cast.clients[0].headers = vec![("idempotency-key", "mine".to_owned())];
+    let id = cast.clients[0].post("/api/v1/reservations", ASK).await.json()["id"].clone();
+    let by_key = "/api/v1/reservations?key=mine";
+    assert_eq!(cast.clients[2].send("DELETE", by_key, None).await.unwrap().status, 204);
+    let path = format!("/api/v1/reservations/{}", id.as_str().unwrap());
+    let still = cast.clients[0].get(&path).await.json();
+    assert_eq!(still["status"]["phase"], "Reserved");
+    assert_eq!(cast.clients[0].send("DELETE", by_key, None).await.unwrap().status, 200);
+    cast.stage.end().await;
+}

@@ -1,6 +1,8 @@
 //! The edge of the broker over real mTLS on loopback: what the Go system's clients see, who may do
 //! what, and what happens when certificates change.
 
+#[path = "../gated/mod.rs"]
+mod gated;
 mod stage;
 mod replay;
 mod authorization;
@@ -11,3 +13,5 @@ mod product;
 mod framing;
 mod rotation;
 mod ports;
+mod leaving;
+mod overload;

@@ -5,29 +5,29 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use sublet_core::quantity::Quantity;
 
 use super::stage::{Answer, Client, Stage, Wish};
 
 const EXCHANGES: &str = include_str!("../../../wire/tests/fixtures/go-broker-exchanges.jsonl");
 const AGENT: &str = include_str!("../../../wire/tests/fixtures/go-agent-requests.jsonl");
 
-/// What we answer instead, by the note of the exchange, and why.
-const DIFFERENCES: &[(&str, u16, &str)] = &[
-    ("read another's advertisement", 404, "a cluster sees its own objects only"),
-    ("HEAD on a GET route", 404, "it was another's advertisement"),
-    (
-        "reservation with gpu and storage (both ignored there)",
-        409,
-        "both are honoured: no cluster has that storage",
-    ),
-    ("bad quantity in an advertisement", 400, "what is wrong is 400, never 500"),
-    ("missing timestamp", 400, "what is wrong is 400, never 500"),
-    ("null where an object is expected", 400, "what is wrong is 400, never 500"),
-    ("negative duration", 400, "it would be over before it begins"),
-    ("duration 0", 400, "it would be over at once"),
-    ("duration 0s", 400, "it would be over at once"),
-    ("wrong method", 400, "DELETE is a route of ours, and needs the key to release"),
+/// What we answer instead, by the note of the exchange: status, code, shape, and why.
+#[rustfmt::skip]
+const DIFFERENCES: &[(&str, u16, &str, &str, &str)] = &[
+    ("read another's advertisement", 404, "NoAdvertisement", PLAIN, "a cluster sees its own objects only"),
+    ("HEAD on a GET route", 404, "NoAdvertisement", PLAIN, "it was another's advertisement"),
+    ("reservation with gpu and storage (both ignored there)", 409, "NoSuitableCluster", JSON, "both are honoured: no cluster has that storage"),
+    ("bad quantity in an advertisement", 400, "InvalidField", PLAIN, "what is wrong is 400, never 500"),
+    ("missing timestamp", 400, "InvalidField", PLAIN, "what is wrong is 400, never 500"),
+    ("null where an object is expected", 400, "InvalidField", PLAIN, "what is wrong is 400, never 500"),
+    ("negative duration", 400, "InvalidField", JSON, "it would be over before it begins"),
+    ("duration 0", 400, "InvalidField", JSON, "it would be over at once"),
+    ("duration 0s", 400, "InvalidField", JSON, "it would be over at once"),
+    ("wrong method", 400, "InvalidParameter", JSON, "DELETE is a route of ours, and needs the key to release"),
 ];
+const PLAIN: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
 
 /// Chosen by them and by us: c3 says that it has gpus and does not say how many are in use, of which
 /// the Go broker makes a nil dereference, so that c3 never lends there. Here it does, and it has more
@@ -82,6 +82,27 @@ fn compare(path: &str, theirs: &Value, ours: &Value, wrong: &mut Vec<String>) {
     }
 }
 
+/// `available` is ours to say, so it is computed once more from what stands beside it: what can be
+/// allocated, without what is allocated and what is held for others.
+fn check_available(ours: &Value, wrong: &mut Vec<String>) {
+    let advertisement = ours.get("advertisement").unwrap_or(ours);
+    let Some(resources) = advertisement.get("resources") else { return };
+    let Some(available) = resources["available"].as_object() else {
+        return wrong.push(format!("nothing is available: {resources}"));
+    };
+    for (name, found) in available {
+        let amount = |part: &str| -> Quantity {
+            resources[part][name].as_str().unwrap_or("0").parse().unwrap()
+        };
+        let left = amount("allocatable").minus(&amount("allocated")).minus(&amount("reserved"));
+        let left = if left.signum() < 0 { "0".parse().unwrap() } else { left };
+        let found: Quantity = found.as_str().unwrap().parse().unwrap();
+        if !found.minus(&left).is_zero() {
+            wrong.push(format!("{name}: {found} is available instead of {left}"));
+        }
+    }
+}
+
 struct Player {
     stage: Stage,
     clients: BTreeMap<String, Client>,
@@ -117,10 +138,18 @@ fn check_headers(theirs: &Value, ours: &Answer, wrong: &mut Vec<String>) {
 
 fn check(note: &str, theirs: &Value, ours: &Answer) -> Vec<String> {
     let mut wrong = Vec::new();
-    if let Some((_, status, _)) = DIFFERENCES.iter().find(|(different, _, _)| *different == note) {
-        if ours.status != *status {
-            wrong
-                .push(format!("status {} instead of our own {status}: {}", ours.status, ours.body));
+    if let Some((_, status, code, shape, _)) = DIFFERENCES.iter().find(|row| row.0 == note) {
+        let found = (ours.status, ours.code(), ours.header("content-type"));
+        if found != (*status, *code, *shape) {
+            wrong.push(format!("{found:?} instead of our own {status} {code} {shape}: {ours:?}"));
+        }
+        // What people read is there in both shapes; only HEAD has none.
+        let says = match *shape {
+            JSON => ours.json()["code"] == *code && ours.json()["error"].is_string(),
+            _ => note.starts_with("HEAD") == ours.body.trim().is_empty(),
+        };
+        if !says {
+            wrong.push(format!("says nothing: {ours:?}"));
         }
         return wrong;
     }
@@ -132,7 +161,10 @@ fn check(note: &str, theirs: &Value, ours: &Answer) -> Vec<String> {
     check_headers(&theirs["headers"], ours, &mut wrong);
     let (theirs, ours) = (theirs["body"].as_str().unwrap(), ours.body.as_str());
     match (serde_json::from_str::<Value>(theirs), serde_json::from_str::<Value>(ours)) {
-        (Ok(theirs), Ok(ours)) if status < 400 => compare("", &theirs, &ours, &mut wrong),
+        (Ok(theirs), Ok(ours)) if status < 400 => {
+            compare("", &theirs, &ours, &mut wrong);
+            check_available(&ours, &mut wrong);
+        }
         // Messages say more than theirs, and begin with it.
         (Ok(theirs), Ok(ours)) => {
             let [said, says] =
@@ -165,7 +197,7 @@ async fn every_recorded_exchange_ends_as_with_the_go_broker() {
 
 #[test]
 fn every_difference_is_about_an_exchange_that_there_is() {
-    for (note, _, _) in DIFFERENCES {
+    for (note, ..) in DIFFERENCES {
         assert!(EXCHANGES.contains(&format!("\"note\": \"{note}\"")), "{note}");
     }
 }

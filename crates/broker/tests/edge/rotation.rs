@@ -183,6 +183,29 @@ async fn an_authority_is_replaced_under_load_and_only_certificates_of_the_old_on
     Arc::into_inner(stage).unwrap().end().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_revoked_under_load_and_only_it_fails() {
+    let stage = Arc::new(Stage::new().await);
+    stage.client("lends").await.advertise("lends", 1000).await;
+    let (mut clients, load) = start(&stage, &stage.authority, &stage.authority.pem, "busy");
+    load.goes_on("the first requests").await;
+    let shut = r#"{"clusterID":"busy-0","why":"stolen"}"#;
+    let mut operator = stage.operator().await;
+    assert_eq!(operator.post("/api/v1/operator/revocations", shut).await.status, 204);
+    let why = clients.join_next().await.unwrap().unwrap().unwrap_err();
+    assert!(why.starts_with("busy-0: ") && why.contains("CertificateRevoked"), "{why}");
+    // Nor does a new connection help; the others do not notice.
+    let again = stage.client("busy-0").await.post("/api/v1/reservations", ASK).await;
+    assert_eq!((again.status, again.code()), (403, "CertificateRevoked"));
+    load.goes_on("requests of the others").await;
+    assert_eq!(load.closed.load(Ordering::SeqCst), 0);
+    load.stop.store(true, Ordering::SeqCst);
+    while let Some(ended) = clients.join_next().await {
+        assert!(ended.unwrap().is_ok());
+    }
+    Arc::into_inner(stage).unwrap().end().await;
+}
+
 fn millicores(text: &str) -> Option<usize> {
     match text.strip_suffix('m') {
         Some(milli) => milli.parse().ok(),

@@ -24,11 +24,12 @@ use sublet_broker::Broker;
 use sublet_broker::config::{Address, Config};
 use sublet_broker::identity::OPERATORS;
 use sublet_broker::limits::Limits;
-use sublet_log::Memory;
+use sublet_log::{Log, Memory};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// A development authority.
 pub(crate) struct Authority {
@@ -128,12 +129,12 @@ impl Stage {
     }
 
     pub(crate) async fn with(limits: Limits, change: impl FnOnce(&mut Config)) -> Self {
-        Self::on(Arc::default(), limits, change).await
+        Self::on(Arc::new(Memory::default()), limits, change).await
     }
 
     /// On a log that may have been another broker's before.
     pub(crate) async fn on(
-        log: Arc<Memory>,
+        log: Arc<dyn Log>,
         limits: Limits,
         change: impl FnOnce(&mut Config),
     ) -> Self {
@@ -363,6 +364,25 @@ pub(crate) fn advertisement(cluster: &str, cores: u32) -> String {
         "allocatable":{has},"allocated":{{"cpu":"0","memory":"0"}},"available":{has}}},
         "timestamp":"2026-11-15T22:11:16Z"}}"#
     )
+}
+
+/// A connection of `c1` that speaks HTTP/2.
+pub(crate) async fn h2(stage: &Stage) -> TlsStream<TcpStream> {
+    let pair = stage.authority.issue(&Wish::client("c1"));
+    let mut config = tls(&stage.authority.pem, Some(&pair));
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(stage.http()).await.unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    connector.connect("localhost".try_into().unwrap(), stream).await.unwrap()
+}
+
+/// A connection on which bytes can be sent as one likes.
+pub(crate) async fn raw(stage: &Stage) -> TlsStream<TcpStream> {
+    let pair = stage.authority.issue(&Wish::client("slow"));
+    let config = Arc::new(tls(&stage.authority.pem, Some(&pair)));
+    let stream = TcpStream::connect(stage.http()).await.unwrap();
+    let name = "localhost".try_into().unwrap();
+    TlsConnector::from(config).connect(name, stream).await.unwrap()
 }
 
 /// Waits for a condition, and says which one did not come.

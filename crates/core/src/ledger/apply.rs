@@ -244,7 +244,7 @@ impl Ledger {
             Event::Reinstated { subject, .. } => {
                 Undo::Revoked(subject.clone(), self.revoked.remove(subject))
             }
-            Event::Restored { .. } => Undo::Restored(self.restored.replace(stamp.revision)),
+            Event::Restored { .. } => Undo::Restored(self.restored.replace(stamp)),
             // `ClockConfirmed` is remembered by the log; everything else is folded above.
             _ => Undo::Restored(self.restored),
         }

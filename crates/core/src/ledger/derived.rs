@@ -95,6 +95,8 @@ impl Ledger {
         let account = entry.get_mut();
         let change = |of: &Traces<'_>| (of.reservation.changed, of.reservation.id);
         swap(&mut account.changes, old.map(change), new.map(change));
+        let id = |of: &Traces<'_>| of.reservation.id;
+        swap(&mut account.remembered, old.map(id), new.map(id));
         let listed = |of: &Traces<'_>| role.lists(of).then_some(of.reservation.id);
         let list = match role {
             Role::Requester => &mut account.borrowing,

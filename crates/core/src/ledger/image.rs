@@ -23,6 +23,8 @@ struct Image {
     standings: BTreeMap<ClusterId, Standing>,
     revoked: Vec<(Subject, Note)>,
     restored: Option<Revision>,
+    #[serde(default)]
+    restored_at: Option<Time>,
 }
 
 struct Sequence<I>(I);
@@ -35,7 +37,7 @@ impl<I: Iterator<Item: Serialize> + Clone> Serialize for Sequence<I> {
 
 impl Serialize for Ledger {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut image = serializer.serialize_struct("Ledger", 8)?;
+        let mut image = serializer.serialize_struct("Ledger", 9)?;
         image.serialize_field("revision", &self.stamp.revision)?;
         image.serialize_field("time", &self.stamp.time)?;
         image.serialize_field("arrivals", &self.arrivals)?;
@@ -45,7 +47,8 @@ impl Serialize for Ledger {
         image.serialize_field("tombstones", &Sequence(self.tombstones.iter().take(kept)))?;
         image.serialize_field("standings", &self.standings)?;
         image.serialize_field("revoked", &Sequence(self.revoked.iter()))?;
-        image.serialize_field("restored", &self.restored)?;
+        image.serialize_field("restored", &self.restored.map(|at| at.revision))?;
+        image.serialize_field("restored_at", &self.restored.map(|at| at.time))?;
         image.end()
     }
 }
@@ -53,12 +56,15 @@ impl Serialize for Ledger {
 impl<'de> Deserialize<'de> for Ledger {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let image = Image::deserialize(deserializer)?;
+        // A snapshot without it is from before the time was kept: it was not later than this one.
+        let time = image.restored_at.unwrap_or(image.time);
+        let restored = image.restored.map(|revision| Stamp { revision, time });
         let mut ledger = Self {
             stamp: Stamp { revision: image.revision, time: image.time },
             arrivals: image.arrivals,
             standings: image.standings,
             revoked: image.revoked.into_iter().collect(),
-            restored: image.restored,
+            restored,
             ..Self::default()
         };
         for reservation in image.reservations {

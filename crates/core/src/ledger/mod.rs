@@ -114,6 +114,8 @@ pub struct Account {
     pub waiting: u32,
     /// All remembered reservations with this cluster on either side, by their last change.
     pub changes: BTreeSet<(Revision, ReservationId)>,
+    /// The same by name, so that a page of them costs what it shows and not what there is.
+    pub remembered: BTreeSet<ReservationId>,
 }
 
 impl Account {
@@ -139,7 +141,7 @@ enum Undo {
     Key(ClusterId, Key, Option<Bond>),
     Standing(ClusterId, Option<Standing>),
     Revoked(Subject, Option<Note>),
-    Restored(Option<Revision>),
+    Restored(Option<Stamp>),
 }
 
 /// The hard state.
@@ -151,7 +153,7 @@ pub struct Ledger {
     keys: BTreeMap<ClusterId, BTreeMap<Key, Bond>>,
     standings: BTreeMap<ClusterId, Standing>,
     revoked: BTreeMap<Subject, Note>,
-    restored: Option<Revision>,
+    restored: Option<Stamp>,
     accounts: BTreeMap<ClusterId, Account>,
     deadlines: BTreeSet<(Time, ReservationId)>,
     waiting: BTreeSet<Place>,
@@ -220,8 +222,9 @@ impl Ledger {
         &self.revoked
     }
 
-    /// Where a backup was restored last: positions before that may be of another history.
-    pub fn restored(&self) -> Option<Revision> {
+    /// Where and when a backup was restored last. What was seen before that time may be of another
+    /// history, also at a later revision: the restored log gives the same numbers to other records.
+    pub fn restored(&self) -> Option<Stamp> {
         self.restored
     }
 
@@ -229,7 +232,7 @@ impl Ledger {
     pub fn awaits_report(&self, cluster: &ClusterId) -> bool {
         let reconciled = self.standing(cluster).and_then(|standing| standing.reconciled);
         let restored = self.restored.filter(|_| !planted(Bug::LendsUnreported));
-        restored.is_some_and(|restored| reconciled.is_none_or(|at| at < restored))
+        restored.is_some_and(|restored| reconciled.is_none_or(|at| at < restored.revision))
     }
 
     /// Reservations with something due at or before `now`, earliest first.
@@ -241,6 +244,12 @@ impl Ledger {
     /// The next time at which something is due.
     pub fn next_deadline(&self) -> Option<Time> {
         self.deadlines.first().map(|(time, _)| *time)
+    }
+
+    /// Is there nothing that time could end or forget: no reservation, and with it no key, and no
+    /// tombstone?
+    pub fn is_untouched_by_time(&self) -> bool {
+        self.reservations.is_empty() && self.tombstones.is_empty()
     }
 
     /// How many wait.

@@ -296,3 +296,33 @@ fn an_explanation_is_kept_as_json_and_read_back() {
     assert_eq!(json["refused"]["fit"], 2);
     assert_eq!(why.refused[&Filter::Fit], 2);
 }
+
+#[test]
+fn what_is_held_is_explained_with_what_its_provider_keeps_beside_it() {
+    let mut fleet = cluster(cluster(Fleet::new(), "c1", 8000, 32), "c2", 16_000, 64);
+    let asked = ask(2000, 8 * GI);
+    let before = granted(&fleet, &asked).to_string();
+    let (reservation, provider) = fleet.reserve("c0", &asked).unwrap();
+    assert_eq!(provider, Some(id("c2")));
+    let held = |fleet: &Fleet| {
+        let reservation = fleet.books.ledger().reservation(reservation).unwrap();
+        explain::held(&fleet.books, reservation, &fleet.policy, fleet.now)
+    };
+    let Some(Explanation::Granted(why)) = held(&fleet) else { panic!("it holds something") };
+    assert_eq!(why.to_string(), before, "nothing but this grant has changed");
+    let basis = fleet.books.basis(&id("c2"), &fleet.policy, fleet.now).unwrap();
+    let amounts = Resources::new(4000, 8 * GI);
+    fleet.apply(&Event::Resized { id: reservation, amounts, basis });
+    let Some(Explanation::Granted(why)) = held(&fleet) else { panic!("it holds something") };
+    assert_eq!(
+        why.to_string(),
+        "c2 (75.00 % cpu, 87.50 % memory left); next c1 (25.00 % cpu, 37.50 % memory left)"
+    );
+    fleet.apply(&Event::Ended {
+        id: reservation,
+        reason: Reason::ReleasedByRequester,
+        by: Actor::Broker,
+        confirmation: Confirmation::Unconfirmed,
+    });
+    assert_eq!(held(&fleet), None, "there is nothing to explain any more");
+}

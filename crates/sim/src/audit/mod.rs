@@ -143,7 +143,8 @@ pub(crate) struct Auditor {
     looks_at_adverts: u64,
     /// The newest instruction of a reservation that a cluster heard of.
     delivered: BTreeMap<(ClusterId, ReservationId), u32>,
-    is_restored: bool,
+    /// Since the last restore, if there was one: who reported, or was vouched for.
+    reported: Option<BTreeSet<ClusterId>>,
     /// When what faults broke must have mended.
     calm_from_ms: Option<u64>,
 }
@@ -180,7 +181,7 @@ impl Auditor {
             looks_at_adverts: 0,
             delivered: BTreeMap::new(),
             calm_from_ms: None,
-            is_restored: false,
+            reported: None,
         }
     }
 

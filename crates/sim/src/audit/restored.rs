@@ -1,6 +1,8 @@
 //! After a restore: what was promised since the backup is forgotten, and nobody lends before it has
 //! reported what it keeps, or an operator vouched for it.
 
+use std::collections::BTreeSet;
+
 use sublet_core::event::Event;
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::reservation::{Ask, Phase};
@@ -28,14 +30,13 @@ impl Auditor {
 
     /// Must this cluster report before it lends?
     pub(super) fn awaits(&self, cluster: &ClusterId) -> bool {
-        self.is_restored && self.standings.get(cluster).is_none_or(|one| !one.reconciled)
+        self.reported.as_ref().is_some_and(|reported| !reported.contains(cluster))
     }
 
     /// The log says that it was restored.
     pub(super) fn forgot(&mut self, sometimes: &mut Sometimes) {
         sometimes.hit("restored");
-        self.is_restored = true;
-        self.standings.values_mut().for_each(|standing| standing.reconciled = false);
+        self.reported = Some(BTreeSet::new());
     }
 
     /// I10: only what a provider reports after a restore is adopted, as it reported it.

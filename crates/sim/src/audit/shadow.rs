@@ -23,8 +23,6 @@ pub(super) struct Standing {
     pub(super) cordoned: bool,
     pub(super) draining: bool,
     pub(super) lost: bool,
-    /// It reported since the last restore, or was vouched for.
-    pub(super) reconciled: bool,
     pub(super) cap: Option<Amounts>,
 }
 
@@ -240,6 +238,9 @@ impl Auditor {
             _ => {}
         }
         let Some(cluster) = event.cluster() else { return };
+        if let (Event::Reconciled { .. }, Some(reported)) = (event, &mut self.reported) {
+            reported.insert(cluster.clone());
+        }
         if let Event::Lost { note, .. } = event
             && note.by == Actor::Broker
         {
@@ -257,7 +258,6 @@ impl Auditor {
                 let wide = u128::MAX / 2;
                 standing.cap = cap.map(|cpu| [u128::from(*cpu), wide, wide, wide]);
             }
-            Event::Reconciled { .. } => standing.reconciled = true,
             Event::Lost { .. } => {
                 sometimes.hit("declared lost");
                 standing.lost = true;

@@ -1,13 +1,15 @@
 //! `sublet request`: asks for capacity, and stays until it is known what came of it.
 
 use std::io::Write;
+use std::pin::pin;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use sublet_core::id::{Key, ReservationId};
 use sublet_core::time::Span;
+use sublet_process::end;
 use sublet_wire::Code;
-use sublet_wire::client::{Client, Error};
+use sublet_wire::client::{Client, Error, random_key};
 use sublet_wire::v1::{Decision, Reservation, ReservationRequest};
 
 use super::Ask;
@@ -59,20 +61,49 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let decision = client.dry_run(&request).await.map_err(refused)?;
             return show_decision(&decision, args.output.format);
         }
-        let asked = match &args.key {
-            Some(key) => client.reserve_under(&request, key).await,
-            None => client.reserve(&request, None).await,
-        };
-        let reservation = asked.map_err(refused)?;
-        if args.detach {
-            return show(&reservation, args);
-        }
+        let Some(key) = &args.key else { return unnamed(&client, &request, args).await };
+        let reservation = client.reserve_under(&request, key).await.map_err(refused)?;
         settle(&client, reservation, args).await
     })
 }
 
-/// Stays with a request that waits until it is decided.
+/// Asks under a key that nobody else knows: who interrupts before the answer is there could not find
+/// it again, so it is released.
+async fn unnamed(client: &Client, request: &ReservationRequest, args: &Args) -> Result<()> {
+    let key = random_key().map_err(refused)?;
+    let mut interrupted = pin!(end::told().context("signals cannot be listened to")?);
+    let reservation = tokio::select! {
+        asked = client.reserve(request, Some(key.clone())) => asked.map_err(refused)?,
+        () = &mut interrupted => return Err(give_up(client, &key).await),
+    };
+    let id = reservation.id.clone();
+    tokio::select! {
+        settled = settle(client, reservation, args) => settled,
+        () = &mut interrupted => {
+            let message = format!("interrupted: {id} is still there, end it with: sublet release {id}");
+            Err(Stop::new(Exit::Failed, message).into())
+        }
+    }
+}
+
+async fn give_up(client: &Client, key: &Key) -> anyhow::Error {
+    match client.release_by_key(key).await {
+        Ok(_) => Stop::new(Exit::Failed, "interrupted: nothing is reserved").into(),
+        Err(error) => {
+            let message = format!(
+                "interrupted, and it is not known whether it was reserved: when the broker is back, \
+                 sublet release --key {key}"
+            );
+            anyhow::Error::new(error).context(Stop::new(Exit::Unavailable, message))
+        }
+    }
+}
+
+/// Stays with a request that waits until it is decided, unless it is not to.
 async fn settle(client: &Client, first: Reservation, args: &Args) -> Result<()> {
+    if args.detach {
+        return show(&first, args);
+    }
     let id: ReservationId = first.id.parse()?;
     let mut reservation = first;
     let progress = (reservation.status.phase == "Pending")

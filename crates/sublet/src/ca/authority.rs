@@ -118,9 +118,12 @@ impl Authority {
             params.distinguished_name.push(DnType::OrganizationName, OPERATORS);
         }
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        // A server's names a host, not a cluster: it must not be taken for the certificate of one.
+        params.extended_key_usages = vec![match wish.role {
+            Role::Server => ExtendedKeyUsagePurpose::ServerAuth,
+            _ => ExtendedKeyUsagePurpose::ClientAuth,
+        }];
         if wish.role == Role::Server {
-            params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
             params.subject_alt_names = names(wish)?;
         }
         params.use_authority_key_identifier_extension = true;

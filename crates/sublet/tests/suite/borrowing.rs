@@ -1,8 +1,9 @@
 //! Borrowing from the shell, on a real broker.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
 
-use crate::broker::Town;
+use crate::broker::{Owned, Town, signal, wait_for};
 
 #[test]
 fn capacity_is_asked_for_used_changed_and_given_back() {
@@ -174,4 +175,33 @@ fn what_changes_is_printed_as_it_comes() {
         down = next();
     }
     assert!(down.starts_with(&id), "{down}");
+}
+
+/// Does this process listen to SIGINT by itself?
+fn listens(pid: u32) -> Option<()> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+    let caught = u64::from_str_radix(caught.trim(), 16).ok()?;
+    (caught & 0b10 != 0).then_some(())
+}
+
+#[test]
+fn a_request_without_a_key_that_is_interrupted_leaves_nothing_behind() {
+    let town = Town::new();
+    town.edge_has(8);
+    town.signal("-STOP");
+    let words = "request --cpu 1 --memory 1Gi --context shop";
+    let mut command = town.anna.command(&words.split(' ').collect::<Vec<_>>());
+    let mut asks = Owned(command.stderr(Stdio::piped()).spawn().unwrap());
+    let pid = asks.0.id();
+    wait_for("the request", || listens(pid));
+    signal(&asks.0, "-INT");
+    town.signal("-CONT");
+    let status = asks.0.wait().unwrap();
+    let mut said = String::new();
+    asks.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("interrupted: nothing is reserved"), "{said}");
+    let held = town.anna.ok("get reservations");
+    assert_eq!(held, "nothing found\n");
 }

@@ -1,7 +1,7 @@
 //! A broker in a process of its own, with certificates and contexts for everybody.
 
 use std::fs::File;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -31,6 +31,12 @@ pub(crate) fn wait_for<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
         thread::sleep(Duration::from_millis(20));
     }
     panic!("{what} did not come");
+}
+
+/// Sends a process of ours a signal.
+pub(crate) fn signal(process: &Child, which: &str) {
+    let pid = process.id().to_string();
+    assert!(Command::new("kill").args([which, &pid]).status().unwrap().success());
 }
 
 /// Starts a broker on a port, and says on which.
@@ -87,6 +93,11 @@ impl Town {
 
     pub(crate) fn stop(&mut self) {
         self.broker = None;
+    }
+
+    /// Sends the broker a signal, such as `-STOP`.
+    pub(crate) fn signal(&self, which: &str) {
+        signal(&self.broker.as_ref().unwrap().0, which);
     }
 
     /// Kills the broker, and starts it again where it was.

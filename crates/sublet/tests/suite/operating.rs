@@ -147,3 +147,21 @@ fn what_the_broker_decides_by_itself_has_its_audit_line_too() {
     town.edge_has(4);
     audited("provider returned", "cluster=edge", "");
 }
+
+#[test]
+fn a_certificate_of_another_authority_has_its_audit_line() {
+    let town = Town::new();
+    town.anna.ok("ca init --dir other");
+    town.anna.ok("ca issue shop --dir other --out certs/foreign");
+    // It trusts the broker; the broker does not trust it.
+    std::fs::copy(town.anna.path("certs/shop/ca.crt"), town.anna.path("certs/foreign/ca.crt"))
+        .unwrap();
+    let url = &town.url;
+    let refused = format!("get reservations --cert-path certs/foreign --broker-url {url}");
+    assert_ne!(town.anna.run(&refused).status, 0);
+    crate::broker::wait_for("the line", || {
+        let log = town.anna.read("broker.log");
+        let mut lines = log.lines().filter(|line| line.contains(" audit: denied: certificate"));
+        lines.find(|line| line.contains("127.0.0.1") && line.contains("UnknownIssuer")).map(drop)
+    });
+}

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use sublet_testkit::binaries::{Binaries, Program};
+use sublet_testkit::binaries::{Binaries, Kit, Program};
 use sublet_testkit::wait::Stopwatch;
-use sublet_testkit::{Cluster, Nodes, Process, Setup};
+use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agents;
@@ -30,6 +30,9 @@ pub(crate) struct Up {
     /// With a broker beside them, and certificates for everybody
     #[arg(long)]
     broker: bool,
+    /// With Liqo in each of them, all but its network: virtual nodes, quotas
+    #[arg(long)]
+    liqo: bool,
     /// With an agent in each of them, under its own role
     #[arg(long, requires = "broker")]
     agents: bool,
@@ -59,13 +62,18 @@ impl Verb {
 struct Rig {
     agents: Vec<Process>,
     broker: Option<Broker>,
+    // Before the clusters that it runs on, so that it ends first.
+    liqo: Vec<Liqo>,
     clusters: Vec<Cluster>,
 }
 
 impl Rig {
     fn start(up: &Up) -> Result<Self> {
-        let setups = (1..=up.count).map(|number| Setup::whole(format!("cluster-{number}")));
+        let setup = if up.liqo { Setup::whole_for_liqo } else { Setup::whole };
+        let setups = (1..=up.count).map(|number| setup(format!("cluster-{number}")));
         let clusters = Cluster::start_all(setups)?;
+        let liqo = up.liqo.then(|| Liqo::start_all(&clusters, Tier::Full)).transpose()?;
+        let liqo = liqo.unwrap_or_default();
         for cluster in &clusters {
             cluster.add_nodes(&Nodes::new(format!("{}-node", cluster.name()), up.nodes))?;
         }
@@ -78,7 +86,7 @@ impl Rig {
             })
         });
         let agents = agents.collect::<Result<_>>()?;
-        Ok(Self { agents, broker, clusters })
+        Ok(Self { agents, broker, liqo, clusters })
     }
 
     fn show(&self) {
@@ -92,7 +100,11 @@ impl Rig {
         let all: Vec<_> = all.iter().map(ToString::to_string).collect();
         println!("  all of them, as contexts:\n    export KUBECONFIG={}", all.join(":"));
         println!("  logs are beside each kubeconfig");
-        let kubectl = Binaries::of_this_machine().map(|all| all.path(Program::Kubectl));
+        if !self.liqo.is_empty() {
+            println!("  each has Liqo, under its own name as the id; its network is off");
+        }
+        let kubectl =
+            Binaries::of_this_machine(Kit::Kubernetes).map(|all| all.path(Program::Kubectl));
         let kubectl = kubectl.ok().and_then(Path::parent);
         let sublet = self.broker.as_ref().and_then(|broker| broker.sublet_path().parent());
         let folders: Vec<_> = [sublet, kubectl].into_iter().flatten().collect();

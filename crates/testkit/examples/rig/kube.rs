@@ -3,28 +3,76 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use sublet_testkit::binaries::{BuildError, Places, Program, Progress, build};
+use clap::ValueEnum;
+use sublet_testkit::binaries::{BuildError, Kit, Places, Progress, build};
 
 /// How often a log, which is no terminal, is told that something is still being done.
 const REMIND: Duration = Duration::from_secs(30);
 
+/// What to find or build; without any, all but liqoctl.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only these
+    #[arg(long = "kit", value_enum)]
+    kits: Vec<Wanted>,
+}
+
+/// A kit, as it is named on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+enum Wanted {
+    /// etcd, Kubernetes, kubectl and KWOK
+    Kubernetes,
+    /// Liqo's controllers
+    Liqo,
+    /// Liqo's command line
+    Liqoctl,
+}
+
+impl Wanted {
+    const fn kit(self) -> Kit {
+        match self {
+            Self::Kubernetes => Kit::Kubernetes,
+            Self::Liqo => Kit::Liqo,
+            Self::Liqoctl => Kit::Liqoctl,
+        }
+    }
+}
+
 /// Finds or builds all of them, and says where they are.
-pub(crate) fn run() -> Result<(), BuildError> {
+pub(crate) fn run(args: &Args) -> Result<(), BuildError> {
+    let all = [Wanted::Kubernetes, Wanted::Liqo];
+    let kits = if args.kits.is_empty() { &all[..] } else { &args.kits };
+    kits.iter().try_for_each(|wanted| find_or_build(wanted.kit()))
+}
+
+fn find_or_build(kit: Kit) -> Result<(), BuildError> {
     let places = Places::from_environment();
     let terminal = io::stdout().is_terminal();
     let mut display = Display { begun: false, reminded: Duration::ZERO, terminal };
-    let binaries = build(&places, &mut |progress| {
+    let binaries = build(&places, kit, &mut |progress| {
         if matches!(progress, Progress::Building { .. }) && !display.begun {
             display.begun = true;
-            println!("building from source, once on this machine: some minutes, 5 GB meanwhile,");
-            println!("0.4 GB after; to {}", places.built().display());
+            let (meanwhile, after) = sizes(kit);
+            println!(
+                "building from source, once on this machine: some minutes, {meanwhile} meanwhile,"
+            );
+            println!("{after} after; to {}", places.built(kit).display());
         }
         display.show(progress);
     })?;
-    for program in Program::ALL {
+    for &program in kit.programs() {
         println!("{:<24}{}", program.name(), binaries.path(program).display());
     }
     Ok(())
+}
+
+/// How much room a build takes, and its results.
+const fn sizes(kit: Kit) -> (&'static str, &'static str) {
+    match kit {
+        Kit::Kubernetes => ("5 GB", "0.4 GB"),
+        Kit::Liqo => ("2 GB", "0.25 GB"),
+        Kit::Liqoctl => ("2 GB", "0.1 GB"),
+    }
 }
 
 /// A line that counts, or lines now and then.

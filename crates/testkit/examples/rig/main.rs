@@ -23,8 +23,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Find or build etcd, Kubernetes, kubectl and KWOK
-    Kube,
+    /// Find or build etcd, Kubernetes, kubectl, KWOK and Liqo
+    Kube(kube::Args),
     /// Clusters that stay up
     #[command(subcommand)]
     Clusters(clusters::Verb),
@@ -37,7 +37,7 @@ const NO_PROGRAMS: u8 = 3;
 
 fn main() -> ExitCode {
     match Args::parse().verb {
-        Verb::Kube => match kube::run() {
+        Verb::Kube(args) => match kube::run(&args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => said(&error.into(), NO_PROGRAMS),
         },

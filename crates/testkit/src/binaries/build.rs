@@ -5,21 +5,17 @@
 //! the second waits, and finds everything there. Where modules come from is the machine's own affair
 //! (`GOPROXY`); Go's build cache, some gigabytes, is kept beside the results until all are there.
 
-use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::lock::Lock;
-use super::module::{GO, linker_flags, module};
-use super::{Binaries, Missing, Places, Program};
-use crate::guardian::Guardian;
-use crate::process::tail;
-use crate::wait::{Stopwatch, pause};
+use super::module::GO;
+use super::workshop::Workshop;
+use super::{Binaries, Kit, Missing, Places, Program};
+use crate::wait::Stopwatch;
 
-/// How often a build is looked at.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// On the path, or where Go's own installer puts it, which is often not on the path.
 const GO_PROGRAMS: [&str; 2] = ["go", "/usr/local/go/bin/go"];
 /// Since this one, Go fetches a newer version of itself where a module wants it.
@@ -105,31 +101,36 @@ fn install() -> String {
     )
 }
 
-fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> BuildError {
+pub(super) fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> BuildError {
     let what = what.into();
     move |source| BuildError::Io { what, source }
 }
 
-/// Finds the programs, and builds those that are missing.
-pub fn build(places: &Places, report: &mut dyn FnMut(Progress)) -> Result<Binaries, BuildError> {
-    let missing = match Binaries::find(places) {
+/// Finds the programs of a kit, and builds those that are missing.
+pub fn build(
+    places: &Places,
+    kit: Kit,
+    report: &mut dyn FnMut(Progress),
+) -> Result<Binaries, BuildError> {
+    let missing = match Binaries::find(places, kit) {
         Ok(binaries) => return Ok(binaries),
         Err(missing) => missing,
     };
-    build_with(find_go(&missing)?, places, report)
+    build_with(find_go(&missing)?, places, kit, report)
 }
 
 /// Builds what is missing with this Go, one process at a time.
 fn build_with(
     go: &str,
     places: &Places,
+    kit: Kit,
     report: &mut dyn FnMut(Progress),
 ) -> Result<Binaries, BuildError> {
     let lock = places.cache().join("lock");
     let lock = Lock::take(&lock, || report(Progress::Waiting))
         .map_err(failed(format!("{} was not locked", lock.display())))?;
-    if let Err(missing) = Binaries::find(places) {
-        let workshop = Workshop::open(places, go)?;
+    if let Err(missing) = Binaries::find(places, kit) {
+        let workshop = Workshop::open(places, kit, go)?;
         let of = missing.programs.len();
         for (number, program) in (1..).zip(missing.programs) {
             let clock = Stopwatch::start();
@@ -141,7 +142,7 @@ fn build_with(
         workshop.close()?;
     }
     drop(lock);
-    Ok(Binaries::find(places)?)
+    Ok(Binaries::find(places, kit)?)
 }
 
 /// The first Go that there is, if it is not too old.
@@ -160,7 +161,12 @@ fn find_go(missing: &Missing) -> Result<&'static str, BuildError> {
 
 /// What a Go calls itself, if it is there.
 fn version(go: &str) -> Option<String> {
-    let output = Command::new(go).args(["env", "GOVERSION"]).stdin(Stdio::null()).output().ok()?;
+    setting(go, "GOVERSION")
+}
+
+/// A setting of a Go, if it is there.
+pub(super) fn setting(go: &str, name: &str) -> Option<String> {
+    let output = Command::new(go).args(["env", name]).stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     output.status.success().then_some(text)
 }
@@ -172,92 +178,11 @@ fn minor(version: &str) -> Option<u32> {
     rest[..digits].parse().ok()
 }
 
-/// The folders of a build, all in one file system, so that a rename is enough.
-struct Workshop<'a> {
-    /// The program that builds.
-    go: &'a str,
-    /// Modules, each in a folder of its own, and what is made in them, in another.
-    scratch: PathBuf,
-    /// Go's own cache.
-    cache: PathBuf,
-    /// Where programs go.
-    results: PathBuf,
-}
-
-impl<'a> Workshop<'a> {
-    fn open(places: &Places, go: &'a str) -> Result<Self, BuildError> {
-        let inside = |name| places.cache().join(name);
-        let (scratch, cache, results) = (inside("build"), inside("go-build"), places.built());
-        let workshop = Self { go, scratch, cache, results };
-        for folder in [&workshop.scratch, &workshop.cache, &workshop.results] {
-            make(folder)?;
-        }
-        Ok(workshop)
-    }
-
-    /// Builds one program; `tick` is called while it does.
-    fn build(&self, program: Program, tick: &mut dyn FnMut()) -> Result<(), BuildError> {
-        let (name, made) = (program.name(), self.scratch.join("made"));
-        make(&made)?;
-        let (unfinished, log) = (made.join(name), made.join(format!("{name}.log")));
-        let mut command = self.command(program, &unfinished)?;
-        let output = File::create(&log).map_err(failed(format!("{} not made", log.display())))?;
-        let error_output = output.try_clone().map_err(failed("a handle was not doubled"))?;
-        command.stdin(Stdio::null()).stdout(output).stderr(error_output);
-        // Go starts many compilers; all of them end with this process.
-        let guardian = Guardian::start().map_err(failed("sh was not started"))?;
-        let mut child = guardian.spawn(&mut command).map_err(failed("go was not started"))?;
-        let status = loop {
-            tick();
-            match child.try_wait().map_err(failed("go was lost"))? {
-                Some(status) => break status,
-                None => pause(LOOK_AGAIN),
-            }
-        };
-        if !status.success() {
-            let said = tail(&log);
-            return Err(BuildError::Failed { program, status, log, said });
-        }
-        let result = self.results.join(name);
-        fs::rename(&unfinished, &result)
-            .map_err(failed(format!("{} not put in its place", result.display())))
-    }
-
-    /// The command that builds a program.
-    fn command(&self, program: Program, output: &Path) -> Result<Command, BuildError> {
-        let module = module(program);
-        let folder = self.scratch.join("modules").join(module.name);
-        make(&folder)?;
-        let path = folder.join("go.mod");
-        if !path.exists() {
-            // Go completes it; what it adds is good for the next program of the same module.
-            fs::write(&path, module.text)
-                .map_err(failed(format!("{} not made", path.display())))?;
-        }
-        let mut command = Command::new(self.go);
-        command.current_dir(&folder).env("GOCACHE", &self.cache);
-        command.env("CGO_ENABLED", "0").env("GOWORK", "off").env("GO111MODULE", "on");
-        command.args(["build", "-mod=mod", "-trimpath", "-ldflags"]).arg(linker_flags(program));
-        command.arg("-o").arg(output).arg(program.package());
-        Ok(command)
-    }
-
-    /// Removes what only the build needed.
-    fn close(self) -> Result<(), BuildError> {
-        for folder in [self.scratch, self.cache] {
-            fs::remove_dir_all(&folder)
-                .map_err(failed(format!("{} not removed", folder.display())))?;
-        }
-        Ok(())
-    }
-}
-
-fn make(folder: &Path) -> Result<(), BuildError> {
-    fs::create_dir_all(folder).map_err(failed(format!("{} not made", folder.display())))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -267,15 +192,23 @@ mod tests {
         assert_eq!(minor("devel +abc"), None);
     }
 
-    /// A program that answers as `go build … -o FILE PACKAGE` does, and fails for one package.
+    /// A program that answers as `go build … -o FILE PACKAGE` does, and fails for one package; and as
+    /// `go mod download -json` does, and as `go env`.
     fn go_that_fails_for(folder: &Path, package: &str) -> String {
-        let script = format!(
-            "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\n\
+        let text = format!(
+            "#!/bin/sh\ncase $1 in env) exit;; mod) echo '{{\"Dir\": \"{}/module\"}}'; exit;; esac\n\
+             while [ \"$1\" != -o ]; do shift; done\n\
              case $3 in *{package}) echo no such thing as \"$3\"; exit 1;; esac\n\
-             if [ -d \"$2\" ]; then echo built > \"$2/server\"; else echo built > \"$2\"; fi\n"
+             if [ -d \"$2\" ]; then echo built > \"$2/server\"; else echo built > \"$2\"; fi\n",
+            folder.display()
         );
+        script(folder, &text)
+    }
+
+    /// A program that is a text.
+    fn script(folder: &Path, program: &str) -> String {
         let (text, path) = (folder.join("go.sh"), folder.join("go"));
-        fs::write(&text, script).unwrap();
+        fs::write(&text, program).unwrap();
         // By another process: a file that this one has written may still be open in a child that
         // another test starts just now, and then it cannot be run.
         let made = Command::new("install").args(["-m", "755"]).args([&text, &path]).status();
@@ -294,15 +227,15 @@ mod tests {
             }
         };
         let go = go_that_fails_for(home.path(), "/kwok");
-        let error = build_with(&go, &places, &mut report).unwrap_err().to_string();
+        let error = build_with(&go, &places, Kit::Kubernetes, &mut report).unwrap_err().to_string();
         assert!(error.contains("kwok was not built"), "{error}");
         assert!(error.ends_with("no such thing as sigs.k8s.io/kwok/cmd/kwok"), "{error}");
-        assert_eq!(Binaries::find(&places).unwrap_err().programs, [Program::Kwok]);
+        assert_eq!(Binaries::find(&places, Kit::Kubernetes).unwrap_err().programs, [Program::Kwok]);
 
         let go = go_that_fails_for(home.path(), "/nothing");
-        let binaries = build_with(&go, &places, &mut report).unwrap();
-        assert_eq!(built, Program::ALL);
-        assert_eq!(binaries.path(Program::Etcd), places.built().join("etcd"));
+        let binaries = build_with(&go, &places, Kit::Kubernetes, &mut report).unwrap();
+        assert_eq!(built, Kit::Kubernetes.programs());
+        assert_eq!(binaries.path(Program::Etcd), places.built(Kit::Kubernetes).join("etcd"));
         let left: Vec<_> = fs::read_dir(&places.cache).unwrap().flatten().collect();
         assert_eq!(left.len(), 2, "the release and the lock: {left:?}");
     }
@@ -310,10 +243,36 @@ mod tests {
     #[test]
     fn without_go_it_says_what_to_install() {
         let programs = vec![Program::Etcd];
-        let missing = Missing { programs, cache: PathBuf::from("/cache") };
+        let missing = Missing { kit: Kit::Kubernetes, programs, cache: PathBuf::from("/cache") };
         let said = BuildError::NoGo { missing }.to_string();
         assert!(said.contains("etcd not found"), "{said}");
         assert!(said.contains("apt-get install golang-go"), "{said}");
         assert!(said.contains("SUBLET_KUBE_BIN"), "{said}");
+    }
+
+    #[test]
+    fn the_chart_of_liqo_is_taken_from_its_module() {
+        let home = tempfile::tempdir().unwrap();
+        let roles = home.path().join("module/deployments/liqo/files");
+        fs::create_dir_all(&roles).unwrap();
+        fs::write(roles.join("role.yaml"), "rules: []").unwrap();
+        let places = Places { chosen: None, shared: None, cache: home.path().join("kube") };
+        let go = go_that_fails_for(home.path(), "/nothing");
+        let binaries = build_with(&go, &places, Kit::Liqo, &mut |_| ()).unwrap();
+        let chart = binaries.path(Program::LiqoChart);
+        assert_eq!(fs::read_to_string(chart.join("files/role.yaml")).unwrap(), "rules: []");
+        assert_eq!(binaries.path(Program::LiqoWebhook), places.built(Kit::Liqo).join("webhook"));
+    }
+
+    #[test]
+    fn what_go_says_in_json_is_shown_when_it_fails() {
+        let home = tempfile::tempdir().unwrap();
+        let places = Places { chosen: None, shared: None, cache: home.path().join("kube") };
+        let text =
+            "#!/bin/sh\n[ $1 = env ] && exit\necho '{\"Error\": \"no such host\"}'; exit 1\n";
+        let go = script(home.path(), text);
+        let said = build_with(&go, &places, Kit::Liqo, &mut |_| ()).unwrap_err().to_string();
+        assert!(said.starts_with("liqo-chart was not built"), "{said}");
+        assert!(said.contains("no such host"), "{said}");
     }
 }

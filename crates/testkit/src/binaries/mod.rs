@@ -5,12 +5,14 @@
 //! folder, in this order. Each is found by itself: what `setup-envtest` brings is only three of them,
 //! and the cache supplies the rest. The folder that `$SUBLET_KUBE_BIN` names is believed; one in
 //! `$KUBEBUILDER_ASSETS` is passed over unless it is of our Kubernetes minor version, because a
-//! controller manager does not work with an older API server.
+//! controller manager does not work with an older API server; and nothing of Liqo's is looked for
+//! there, where `webhook` would be somebody else's.
 
 mod build;
 mod lock;
 mod module;
 mod release;
+mod workshop;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,7 +21,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 pub use build::{BuildError, Progress, build};
-pub use release::{Program, release};
+pub use release::{Kit, Program};
 
 /// Where programs are looked for, as the environment says.
 #[derive(Clone, Debug)]
@@ -38,8 +40,10 @@ pub struct Binaries(BTreeMap<Program, PathBuf>);
 
 /// Some programs are not on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: run `cargo xtask kube`", self.not_found())]
+#[error("{}: run `{}`", self.not_found(), .kit.command())]
 pub struct Missing {
+    /// Of what.
+    pub kit: Kit,
     /// Which.
     pub programs: Vec<Program>,
     /// Where builds are kept, and these are not.
@@ -51,7 +55,8 @@ impl Missing {
     fn not_found(&self) -> String {
         let names: Vec<_> = self.programs.iter().map(|program| program.name()).collect();
         let (names, cache) = (names.join(", "), self.cache.display());
-        format!("{names} not found in $SUBLET_KUBE_BIN, $KUBEBUILDER_ASSETS or {cache}")
+        let shared = if self.kit == Kit::Kubernetes { ", $KUBEBUILDER_ASSETS" } else { "" };
+        format!("{names} not found in $SUBLET_KUBE_BIN{shared} or {cache}")
     }
 }
 
@@ -70,8 +75,8 @@ impl Places {
     }
 
     /// The folder in the cache that holds, or would hold, the release that we use.
-    pub fn built(&self) -> PathBuf {
-        self.cache.join(release())
+    pub fn built(&self, kit: Kit) -> PathBuf {
+        self.cache.join(kit.release())
     }
 
     fn cache(&self) -> &Path {
@@ -82,11 +87,13 @@ impl Places {
     fn find(&self, program: Program) -> Option<PathBuf> {
         let inside = |folder: &PathBuf| {
             let path = folder.join(program.name());
-            path.is_file().then_some(path)
+            let wanted = if program == Program::LiqoChart { path.is_dir() } else { path.is_file() };
+            wanted.then_some(path)
         };
         let chosen = self.chosen.as_ref().and_then(inside);
-        let shared = || self.shared.as_ref().and_then(inside).filter(|path| fits(program, path));
-        let built = || inside(&self.built());
+        let shared = self.shared.as_ref().filter(|_| program.kit() == Kit::Kubernetes);
+        let shared = || shared.and_then(inside).filter(|path| fits(program, path));
+        let built = || inside(&self.built(program.kit()));
         chosen.or_else(shared).or_else(built)
     }
 }
@@ -104,10 +111,10 @@ fn fits(program: Program, path: &Path) -> bool {
 }
 
 impl Binaries {
-    /// Finds all of them, or says which are missing.
-    pub fn find(places: &Places) -> Result<Self, Missing> {
+    /// Finds all of a kit, or says which are missing.
+    pub fn find(places: &Places, kit: Kit) -> Result<Self, Missing> {
         let (mut found, mut programs) = (BTreeMap::new(), Vec::new());
-        for program in Program::ALL {
+        for &program in kit.programs() {
             match places.find(program) {
                 Some(path) => drop(found.insert(program, path)),
                 None => programs.push(program),
@@ -116,20 +123,25 @@ impl Binaries {
         if programs.is_empty() {
             Ok(Self(found))
         } else {
-            Err(Missing { programs, cache: places.built() })
+            Err(Missing { kit, programs, cache: places.built(kit) })
         }
     }
 
     /// Those of this process, looked for once.
-    pub fn of_this_machine() -> Result<&'static Self, Missing> {
-        static FOUND: OnceLock<Result<Binaries, Missing>> = OnceLock::new();
-        let found = FOUND.get_or_init(|| Self::find(&Places::from_environment()));
+    pub fn of_this_machine(kit: Kit) -> Result<&'static Self, Missing> {
+        static FOUND: [OnceLock<Result<Binaries, Missing>>; 3] = [const { OnceLock::new() }; 3];
+        let found = match kit {
+            Kit::Kubernetes => &FOUND[0],
+            Kit::Liqo => &FOUND[1],
+            Kit::Liqoctl => &FOUND[2],
+        };
+        let found = found.get_or_init(|| Self::find(&Places::from_environment(), kit));
         found.as_ref().map_err(Clone::clone)
     }
 
     /// Where one of them is.
     pub fn path(&self, program: Program) -> &Path {
-        // All of them are in the map, or there would be no value of this type.
+        // All of its kit are in the map, or there would be no value of this type.
         self.0.get(&program).map_or_else(|| Path::new(program.name()), PathBuf::as_path)
     }
 }
@@ -156,20 +168,20 @@ mod tests {
     }
 
     fn all() -> Vec<&'static str> {
-        Program::ALL.iter().map(|program| program.name()).collect()
+        Kit::Kubernetes.programs().iter().map(|program| program.name()).collect()
     }
 
     #[test]
     fn each_program_is_found_in_the_first_place_that_has_it() {
         let home = tempfile::tempdir().unwrap();
         let mut places = Places { chosen: None, shared: None, cache: home.path().join("cache") };
-        with(&places.built(), &all());
+        with(&places.built(Kit::Kubernetes), &all());
         places.shared = Some(with(&home.path().join("shared"), &["etcd"]));
         places.chosen = Some(with(&home.path().join("chosen"), &["kubectl"]));
-        let found = Binaries::find(&places).unwrap();
+        let found = Binaries::find(&places, Kit::Kubernetes).unwrap();
         assert_eq!(found.path(Program::Kubectl), home.path().join("chosen/kubectl"));
         assert_eq!(found.path(Program::Etcd), home.path().join("shared/etcd"));
-        assert_eq!(found.path(Program::Kwok), places.built().join("kwok"));
+        assert_eq!(found.path(Program::Kwok), places.built(Kit::Kubernetes).join("kwok"));
     }
 
     #[test]
@@ -178,9 +190,9 @@ mod tests {
         let other = with(&home.path().join("other"), &["kube-apiserver"]);
         let cache = home.path().join("cache");
         let mut places = Places { chosen: None, shared: Some(other.clone()), cache };
-        with(&places.built(), &all());
+        with(&places.built(Kit::Kubernetes), &all());
         let path = |places: &Places| places.find(Program::ApiServer).unwrap();
-        assert_eq!(path(&places), places.built().join("kube-apiserver"));
+        assert_eq!(path(&places), places.built(Kit::Kubernetes).join("kube-apiserver"));
         places.chosen = Some(other.clone());
         assert_eq!(path(&places), other.join("kube-apiserver"));
     }
@@ -189,9 +201,28 @@ mod tests {
     fn what_is_missing_is_named_with_the_command_that_brings_it() {
         let home = tempfile::tempdir().unwrap();
         let places = Places { chosen: None, shared: None, cache: home.path().to_owned() };
-        with(&places.built(), &["etcd", "kube-apiserver", "kube-scheduler", "kubectl"]);
-        let said = Binaries::find(&places).unwrap_err().to_string();
+        with(
+            &places.built(Kit::Kubernetes),
+            &["etcd", "kube-apiserver", "kube-scheduler", "kubectl"],
+        );
+        let said = Binaries::find(&places, Kit::Kubernetes).unwrap_err().to_string();
         assert!(said.starts_with("kube-controller-manager, kwok not found"), "{said}");
         assert!(said.ends_with("run `cargo xtask kube`"), "{said}");
+    }
+
+    #[test]
+    fn liqo_is_a_kit_of_its_own_and_nothing_of_it_is_looked_for_where_others_keep_theirs() {
+        let home = tempfile::tempdir().unwrap();
+        let shared = Some(with(&home.path().join("shared"), &["webhook"]));
+        let places = Places { chosen: None, shared, cache: home.path().join("cache") };
+        let names = ["liqo-controller-manager", "crd-replicator", "virtual-kubelet"];
+        with(&places.built(Kit::Liqo), &names);
+        with(&places.built(Kit::Liqo).join("liqo-chart"), &[]);
+        let missing = Binaries::find(&places, Kit::Liqo).unwrap_err();
+        assert_eq!(missing.programs, [Program::LiqoWebhook]);
+        let said = missing.to_string();
+        assert!(!said.contains("KUBEBUILDER"), "{said}");
+        let said = Binaries::find(&places, Kit::Liqoctl).unwrap_err().to_string();
+        assert!(said.ends_with("run `cargo xtask kube --liqoctl`"), "{said}");
     }
 }

@@ -107,7 +107,7 @@ impl Flags<'_> {
 
     /// Nodes are born not ready, and pods want the service account that a controller makes.
     fn admission_off(&self) -> &'static str {
-        if self.setup.parts.contains(&Part::ControllerManager) {
+        if self.setup.has_controllers() {
             "TaintNodesByCondition"
         } else {
             "TaintNodesByCondition,ServiceAccount"
@@ -120,8 +120,7 @@ impl Flags<'_> {
         flags.extend([
             path("--kubeconfig", self.kubeconfig),
             "--leader-elect=false".to_owned(),
-            // It would take simulated nodes for dead.
-            "--controllers=*,-node-lifecycle-controller".to_owned(),
+            format!("--controllers={}", self.setup.controllers),
             "--kube-api-qps=500".to_owned(),
             "--kube-api-burst=1000".to_owned(),
             path("--service-account-private-key-file", &accounts.private),

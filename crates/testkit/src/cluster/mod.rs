@@ -4,6 +4,7 @@
 //! with other clusters. All of it ends with the value, and with this process if that is killed.
 
 mod flags;
+mod host;
 mod setup;
 
 use std::collections::BTreeMap;
@@ -15,14 +16,15 @@ use std::time::Duration;
 pub use setup::{Part, Setup};
 
 pub(crate) use flags::KWOK_NODE;
+pub(crate) use host::Host;
 
 use crate::api::Api;
-use crate::binaries::Binaries;
+use crate::binaries::{Binaries, Kit};
 use crate::error::{Error, during};
 use crate::folder::Folder;
 use crate::guardian::Guardian;
 use crate::http::Identity;
-use crate::kubeconfig::{Kubeconfig, User};
+use crate::kubeconfig::User;
 use crate::pki::Pki;
 use crate::port;
 use crate::process::{Process, Recipe};
@@ -87,7 +89,7 @@ impl Cluster {
 
     /// Everything but the processes.
     fn new(setup: Setup) -> Result<Self, Error> {
-        let binaries = Binaries::of_this_machine()?;
+        let binaries = Binaries::of_this_machine(Kit::Kubernetes)?;
         let folder = Folder::new(&setup.name).map_err(during(|| "making a folder".to_owned()))?;
         let guardian = Guardian::start().map_err(during(|| "starting sh".to_owned()))?;
         let pki = Pki::make(&folder.path().join("pki"))?;
@@ -108,7 +110,8 @@ impl Cluster {
             folder,
             setup,
         };
-        cluster.write_kubeconfig(&cluster.kubeconfig, User::Certificate(&cluster.pki.admin))?;
+        let user = User::Certificate(&cluster.pki.admin);
+        cluster.host().write_kubeconfig(&cluster.kubeconfig, user)?;
         Ok(cluster.with_parts())
     }
 
@@ -194,14 +197,37 @@ impl Cluster {
         self.binaries
     }
 
+    /// A kubeconfig for a service account, which must exist: whoever uses it may do what RBAC allows
+    /// that account, and nothing else.
+    pub fn account(&self, namespace: &str, name: &str) -> Result<PathBuf, Error> {
+        self.host().account(namespace, name)
+    }
+
+    /// What a thread needs of this cluster that may not keep it.
+    pub(crate) fn host(&self) -> Host {
+        Host {
+            name: self.name.clone(),
+            api: self.api(),
+            port: self.ports.api,
+            ca: self.ca().to_owned(),
+            folder: self.folder().to_owned(),
+            guardian: self.guardian.clone(),
+        }
+    }
+
+    /// Whether somebody answers on a port, over TLS and with a certificate of this cluster.
+    pub(crate) fn answers(&self, port: u16) -> bool {
+        Api::new(port, self.identity.clone()).answers("/")
+    }
+
+    /// The certificate that servers of this cluster show, and its key.
+    pub(crate) fn server_pair(&self) -> (&Path, &Path) {
+        (&self.pki.server.certificate, &self.pki.server.key)
+    }
+
     /// Whether a part runs.
     pub fn runs(&self, part: Part) -> bool {
         self.part(part).pid().is_some()
-    }
-
-    pub(crate) fn write_kubeconfig(&self, path: &Path, user: User<'_>) -> Result<(), Error> {
-        let (cluster, url, ca) = (&*self.name, &*self.url(), self.ca());
-        Kubeconfig { cluster, url, ca, user }.write(path)
     }
 
     fn serving(&self, part: Part) -> Api {

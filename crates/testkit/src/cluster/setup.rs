@@ -37,12 +37,22 @@ impl Part {
     }
 }
 
+/// Which controllers run, where all are wanted: one of them would take simulated nodes for dead.
+const ALL_CONTROLLERS: &str = "*,-node-lifecycle-controller";
+/// Those that Liqo cannot do without: they sign its certificates, and remove what depended on
+/// something that is gone.
+const LIQO_CONTROLLERS: &str = "certificatesigningrequest-signing-controller,\
+     garbage-collector-controller,namespace-controller,serviceaccount-controller";
+
 /// A cluster that is wanted.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub(super) name: String,
     pub(super) parts: BTreeSet<Part>,
     pub(super) flags: Vec<(Part, String)>,
+    pub(super) controllers: &'static str,
+    /// Whether the controllers are started by somebody else, later.
+    pub(super) controllers_later: bool,
 }
 
 impl Setup {
@@ -50,13 +60,32 @@ impl Setup {
     /// nobody who acts on what is in it.
     pub fn api(name: impl Into<String>) -> Self {
         let parts = BTreeSet::from([Part::Etcd, Part::ApiServer]);
-        Self { name: name.into(), parts, flags: Vec::new() }
+        let (controllers, controllers_later) = (ALL_CONTROLLERS, false);
+        Self { name: name.into(), parts, flags: Vec::new(), controllers, controllers_later }
     }
 
     /// Everything: deployments become pods, pods are placed, run and end.
     pub fn whole(name: impl Into<String>) -> Self {
         let parts = BTreeSet::from(Part::ALL);
         Self { parts, ..Self::api(name) }
+    }
+
+    /// etcd and an API server for [`Liqo`](crate::Liqo), which starts the few controllers that it
+    /// needs when its kinds are there: before, the garbage collector would learn of them late.
+    pub fn for_liqo(name: impl Into<String>) -> Self {
+        Self { controllers: LIQO_CONTROLLERS, controllers_later: true, ..Self::api(name) }
+    }
+
+    /// Everything, for [`Liqo`](crate::Liqo), which starts the controllers when its kinds are there.
+    pub fn whole_for_liqo(name: impl Into<String>) -> Self {
+        let mut setup = Self { controllers_later: true, ..Self::whole(name) };
+        setup.parts.remove(&Part::ControllerManager);
+        setup
+    }
+
+    /// Whether there are controllers, now or later.
+    pub(super) fn has_controllers(&self) -> bool {
+        self.controllers_later || self.parts.contains(&Part::ControllerManager)
     }
 
     /// With one more part.

@@ -34,7 +34,9 @@ impl Transport {
             doubt |= error.leaves_doubt();
             let wait = self.pause(&error, failures);
             let over = failures >= self.tries() || Instant::now() + wait >= until;
-            if over || !error.is_retryable() {
+            // Where one broker is not trusted, or does not trust us, another may: each is tried.
+            let has_hope = error.is_retryable() || error.is_tls() && self.is_untried(failures);
+            if over || !has_hope {
                 return Err(Failed { error, doubt });
             }
             if error.moves_on() {
@@ -47,6 +49,11 @@ impl Transport {
     /// Every broker is tried once, however few tries there are.
     fn tries(&self) -> u32 {
         self.options.attempts.max(u32::try_from(self.count()).unwrap_or(u32::MAX))
+    }
+
+    /// Is there a broker that was not tried yet?
+    fn is_untried(&self, failures: u32) -> bool {
+        failures < u32::try_from(self.count()).unwrap_or(u32::MAX)
     }
 
     /// What the broker asked for; else nothing while another broker was not tried yet.

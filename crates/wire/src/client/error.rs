@@ -209,6 +209,11 @@ impl Error {
         }
     }
 
+    /// Is one side's certificate not believed by the other?
+    pub(super) fn is_tls(&self) -> bool {
+        matches!(self, Self::Tls { .. })
+    }
+
     /// Is another broker a better choice for the next try?
     pub(super) fn moves_on(&self) -> bool {
         match self {

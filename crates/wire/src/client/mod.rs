@@ -29,6 +29,7 @@ pub use error::{CredentialsError, Error};
 pub use instructions::{Event, Instructions};
 pub use operator_calls::ReservationQuery;
 pub use options::{Options, Page};
+pub use reserve::random_key;
 
 use transport::Transport;
 

@@ -4,6 +4,7 @@ use sublet_core::id::ClusterId;
 
 use super::call::{at, query};
 use super::{Client, Error, Page};
+use crate::limits::PAGE_DEFAULT;
 use crate::paths;
 use crate::v1::{
     CandidateList, CandidateRequest, Cap, Cluster, ClusterDecision, ClusterList, ReservationList,
@@ -31,7 +32,8 @@ impl Client {
             ("clusterID", cluster.as_ref().map(ToString::to_string)),
             ("role", role.clone()),
             ("phase", phase.clone()),
-            ("limit", page.limit.map(|limit| limit.to_string())),
+            // Always: without it, a role and a name are what the older Go agents ask.
+            ("limit", Some(page.limit.unwrap_or(PAGE_DEFAULT).to_string())),
             ("after", page.after.clone()),
         ];
         self.get(query(paths::RESERVATIONS, &parameters)).await

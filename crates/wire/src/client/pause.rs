@@ -9,8 +9,13 @@ pub(super) fn after(failures: u32, first: Duration, max: Duration) -> Duration {
     spread(doubled.unwrap_or(max).min(max))
 }
 
+/// The longest that a broker may ask to be left alone: a slip, or somebody in between, must not keep
+/// a cluster away for years.
+const ASKED_MAX: Duration = Duration::from_mins(5);
+
 /// What the broker asked for, and up to a fifth more, so that all do not come back at once.
 pub(super) fn asked(wanted: Duration) -> Duration {
+    let wanted = wanted.min(ASKED_MAX);
     wanted.saturating_add(spread(wanted / 5))
 }
 
@@ -50,6 +55,11 @@ mod tests {
         let pauses: std::collections::BTreeSet<_> =
             (0..100).map(|_| after(8, FIRST, MAX)).collect();
         assert!(pauses.len() > 90);
+    }
+
+    #[test]
+    fn what_the_broker_asks_for_has_an_end() {
+        assert!(asked(Duration::from_secs(u32::MAX.into())) <= ASKED_MAX * 6 / 5);
     }
 
     #[test]

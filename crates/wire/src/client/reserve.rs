@@ -68,8 +68,8 @@ impl Client {
     }
 }
 
-/// 128 random bits in hex.
-fn random_key() -> Result<Key, Error> {
+/// A key that nobody else has: 128 random bits in hex.
+pub fn random_key() -> Result<Key, Error> {
     let half = || getrandom::u64().map_err(|_| Error::NoRandomness);
     let text = format!("{:016x}{:016x}", half()?, half()?);
     text.parse().map_err(|_| Error::NoRandomness)

@@ -136,6 +136,16 @@ async fn who_is_not_trusted_is_told_so_and_not_asked_again() {
 }
 
 #[tokio::test]
+async fn where_one_broker_is_not_trusted_another_is_tried() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let stranger = Server::start(&theirs, |_, _| json(200, CLUSTERS)).await;
+    let known = Server::start(&ours, |_, _| json(200, CLUSTERS)).await;
+    let client = client(&ours, &[stranger.url.clone(), known.url.clone()]);
+    client.health().await.expect("the second one answers");
+    assert_eq!((stranger.seen().len(), known.seen().len()), (0, 1));
+}
+
+#[tokio::test]
 async fn credentials_come_from_a_folder_and_what_is_missing_is_named() {
     let authority = Authority::new();
     let folder = tempfile::tempdir().expect("a folder");
@@ -181,4 +191,9 @@ async fn a_list_is_asked_for_by_page_and_kind() {
     assert_eq!(list.next.as_deref(), Some("rsv-1"));
     let path = "/api/v1/reservations?clusterID=c1&role=provider&limit=5&after=a%2Fb";
     assert_eq!(server.seen()[0].path, path);
+    // Also when nobody says how much: else it would look like a question of the older Go agents.
+    let which = ReservationQuery { page: Page::default(), ..which };
+    client.reservations(&which).await.expect("a list");
+    let path = "/api/v1/reservations?clusterID=c1&role=provider&limit=100";
+    assert_eq!(server.seen()[1].path, path);
 }

@@ -8,7 +8,7 @@ use sublet_core::id::Generation;
 use sublet_core::instruction::Side;
 use sublet_crds::condition::{Reason, Statement, say};
 
-pub(crate) use next::{Step, Told, next, overrides};
+pub(crate) use next::{Look, Step, Told, next, overrides};
 pub(crate) use record::{Record, Seen, Standing, version};
 
 use super::context::{Context, Point};
@@ -26,6 +26,8 @@ pub(crate) struct Worked<K> {
     pub(crate) outcome: Outcome,
     /// The object as it is now, if there is one.
     pub(crate) object: Option<K>,
+    /// How closely it is still to be looked at.
+    pub(crate) look: Look,
 }
 
 /// One round of work on one instruction.
@@ -33,6 +35,7 @@ pub(crate) struct Work<'a, K> {
     pub(crate) context: &'a Context,
     pub(crate) told: Told,
     pub(crate) object: Option<K>,
+    pub(crate) look: Look,
 }
 
 /// Whether to take the next step now.
@@ -47,7 +50,7 @@ impl<K: Record> Work<'_, K> {
         let mut outcome = Outcome::Retry(None);
         for _ in 0..STEPS_MAX {
             let seen = self.object.as_ref().map(Record::seen);
-            let step = next(&self.told, seen.as_ref(), self.context.now());
+            let step = next(&self.told, seen.as_ref(), self.context.now(), self.look);
             match self.take(step).await {
                 Ok(Flow::On) => {}
                 Ok(Flow::Stop(so_far)) => {
@@ -60,7 +63,7 @@ impl<K: Record> Work<'_, K> {
                 }
             }
         }
-        Worked { outcome, object: self.object }
+        Worked { outcome, object: self.object, look: self.look }
     }
 
     async fn take(&mut self, step: Step) -> Result<Flow, kube::Error> {
@@ -73,7 +76,7 @@ impl<K: Record> Work<'_, K> {
             Step::Tell(generation) => self.tell(generation).await,
             Step::Retire(order) => match self.context.peering.withdraw(&order).await {
                 Removal::Gone => self.remove().await,
-                Removal::Pending(why) => self.pend(why).await,
+                Removal::Pending(why) => self.pend(self.standing(), why).await,
             },
             Step::Remove => self.remove().await,
         }
@@ -98,24 +101,17 @@ impl<K: Record> Work<'_, K> {
 
     async fn establish(&mut self, order: &Order) -> Result<Flow, kube::Error> {
         let progress = self.context.peering.establish(order).await;
+        self.look = Look::Believing;
         match progress {
-            Progress::Ready => {
-                let mut standing = self.standing();
-                standing.in_force = true;
-                standing.applied = order.generation.map(|generation| generation.0);
-                self.say(&mut standing, K::IN_FORCE, (Some(true), Reason::Done, String::new()));
-                self.write(standing).await?;
-                self.context.passed(Point::Established).await;
-                let done = match K::SIDE {
-                    Side::Provider => "Enforced",
-                    Side::Requester => "Delivered",
-                };
-                self.notice(Notice::normal(done, &self.message())).await;
-                Ok(Flow::On)
+            Progress::Ready => self.established(order).await,
+            Progress::Pending(why) => {
+                // It may have been in force before.
+                let standing = Standing { in_force: false, ..self.standing() };
+                self.pend(standing, why).await
             }
-            Progress::Pending(why) => self.pend(why).await,
             Progress::Failed(why) => {
                 let mut standing = self.standing();
+                standing.in_force = false;
                 self.say(
                     &mut standing,
                     K::IN_FORCE,
@@ -133,9 +129,28 @@ impl<K: Record> Work<'_, K> {
         }
     }
 
+    /// It is in force; that is written, and told to people, if it was not known.
+    async fn established(&mut self, order: &Order) -> Result<Flow, kube::Error> {
+        let known = self.standing();
+        let mut standing = known.clone();
+        standing.in_force = true;
+        standing.applied = order.generation.map(|generation| generation.0);
+        self.say(&mut standing, K::IN_FORCE, (Some(true), Reason::Done, String::new()));
+        if standing == known {
+            return Ok(Flow::On);
+        }
+        self.write(standing).await?;
+        self.context.passed(Point::Established).await;
+        let done = match K::SIDE {
+            Side::Provider => "Enforced",
+            Side::Requester => "Delivered",
+        };
+        self.notice(Notice::normal(done, &self.message())).await;
+        Ok(Flow::On)
+    }
+
     /// Says why it is not done yet.
-    async fn pend(&mut self, why: String) -> Result<Flow, kube::Error> {
-        let mut standing = self.standing();
+    async fn pend(&mut self, mut standing: Standing, why: String) -> Result<Flow, kube::Error> {
         self.say(&mut standing, K::IN_FORCE, (Some(false), Reason::InProgress, why));
         self.write(standing).await?;
         Ok(Flow::Stop(Outcome::Retry(None)))
@@ -143,7 +158,7 @@ impl<K: Record> Work<'_, K> {
 
     async fn withdraw(&mut self, order: &Order) -> Result<Flow, kube::Error> {
         if let Removal::Pending(why) = self.context.peering.withdraw(order).await {
-            return self.pend(why).await;
+            return self.pend(self.standing(), why).await;
         }
         self.context.passed(Point::Withdrawn).await;
         if self.object.is_none() {

@@ -16,6 +16,8 @@ pub(crate) enum Told {
     Order(Order),
     /// Everything, and this was not in it.
     Gone,
+    /// This, in passing: an old broker that is not asked for its list does not say when it is over.
+    Mentioned(Order),
     /// Nothing ever: an old broker says nothing to borrowers. What is recorded holds until it ends
     /// by our clock.
     Never,
@@ -42,15 +44,30 @@ pub(crate) enum Step {
     Remove,
 }
 
+/// How closely to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// What was carried out, and written down as such, is so.
+    Believing,
+    /// It is made sure of: after a start, a whole list, or a change that nobody ordered. What the
+    /// broker has just said as a whole holds whatever its number.
+    Closely,
+}
+
 /// What to do next.
-pub(crate) fn next(told: &Told, seen: Option<&Seen>, now: Time) -> Step {
+pub(crate) fn next(told: &Told, seen: Option<&Seen>, now: Time, look: Look) -> Step {
     if seen.is_some_and(|seen| seen.is_deleting) {
         // Once it is gone, it is looked at again.
         return Step::Rest;
     }
     match (told, seen) {
-        (Told::Order(order), seen) if order.duty != Duty::Gone => ordered(order, seen),
-        (Told::Never, Some(seen)) => unattended(seen, now),
+        (Told::Order(order), seen) if order.duty != Duty::Gone => ordered(order, seen, look),
+        (Told::Mentioned(order), seen) => match (ordered(order, seen, look), seen) {
+            (Step::Record(order), _) if is_over(&order, now) => Step::Rest,
+            (Step::Rest | Step::Establish(_), Some(seen)) => unattended(seen, now, look),
+            (step, _) => step,
+        },
+        (Told::Never, Some(seen)) => unattended(seen, now, look),
         (Told::Order(_) | Told::Gone, Some(seen)) => match &seen.order {
             Some(order) => Step::Retire(order.clone()),
             None => Step::Remove,
@@ -59,7 +76,7 @@ pub(crate) fn next(told: &Told, seen: Option<&Seen>, now: Time) -> Step {
     }
 }
 
-fn ordered(order: &Order, seen: Option<&Seen>) -> Step {
+fn ordered(order: &Order, seen: Option<&Seen>, look: Look) -> Step {
     let Some(seen) = seen else {
         return match order.duty {
             // Nothing is recorded; something may be there all the same.
@@ -68,19 +85,24 @@ fn ordered(order: &Order, seen: Option<&Seen>) -> Step {
         };
     };
     match &seen.order {
-        Some(known) if known.generation > order.generation => Step::Rest,
+        // A word that is on its way may be older. A whole list is not, unless the broker itself is:
+        // then it was restored, and is right all the same.
+        Some(known) if known.generation > order.generation && look == Look::Believing => Step::Rest,
         Some(known) if known.peer != order.peer => Step::Remove,
-        Some(known) if is_same(known, order) => carry_out(order, &seen.standing),
+        Some(known) if is_same(known, order) => carry_out(order, &seen.standing, look),
         _ => Step::Record(order.clone()),
     }
 }
 
-fn carry_out(order: &Order, standing: &Standing) -> Step {
+fn carry_out(order: &Order, standing: &Standing, look: Look) -> Step {
     let number = order.generation.map(|generation| generation.0);
     let keeps = order.duty == Duty::Keep;
     if standing.in_force != keeps || standing.applied != number {
         let order = order.clone();
         return if keeps { Step::Establish(order) } else { Step::Withdraw(order) };
+    }
+    if keeps && look == Look::Closely {
+        return Step::Establish(order.clone());
     }
     // That it is taken down, the broker wants to hear from the provider alone.
     let is_heard = keeps || order.side == Side::Provider;
@@ -91,17 +113,20 @@ fn carry_out(order: &Order, standing: &Standing) -> Step {
 }
 
 /// What nobody says anything about.
-fn unattended(seen: &Seen, now: Time) -> Step {
+fn unattended(seen: &Seen, now: Time, look: Look) -> Step {
     let Some(order) = &seen.order else { return Step::Rest };
-    let is_over = order.expires_at.is_some_and(|end| end <= now);
-    if is_over || order.duty != Duty::Keep {
+    if is_over(order, now) || order.duty != Duty::Keep {
         return Step::Retire(order.clone());
     }
-    match (carry_out(order, &seen.standing), order.expires_at) {
+    match (carry_out(order, &seen.standing, look), order.expires_at) {
         (Step::Establish(order), _) => Step::Establish(order),
         (_, Some(end)) => Step::Until(end),
         (_, None) => Step::Rest,
     }
+}
+
+fn is_over(order: &Order, now: Time) -> bool {
+    order.expires_at.is_some_and(|end| end <= now)
 }
 
 /// Do they say the same? Objects keep whole seconds.

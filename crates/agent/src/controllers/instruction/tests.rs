@@ -5,7 +5,7 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 use sublet_core::time::Time;
 
-use super::next::{Step, Told, next, overrides};
+use super::next::{Look, Step, Told, overrides};
 use super::record::{Record, Seen, Standing};
 use crate::transport::Order;
 
@@ -28,8 +28,61 @@ fn seen(order: &Order, in_force: bool, applied: Option<u32>, acknowledged: Optio
     Seen { order: Some(order.clone()), standing, is_deleting: false }
 }
 
+fn next(told: &Told, seen: Option<&Seen>, now: Time) -> Step {
+    super::next(told, seen, now, Look::Believing)
+}
+
 fn step(told: &Order, seen: Option<&Seen>) -> Step {
     next(&Told::Order(told.clone()), seen, NOW)
+}
+
+fn closely(told: Told, seen: &Seen) -> Step {
+    super::next(&told, Some(seen), NOW, Look::Closely)
+}
+
+#[test]
+fn what_is_in_force_is_brought_about_again_when_it_is_looked_at_closely() {
+    let keep = order(Side::Provider, Duty::Keep, 1);
+    let known = seen(&keep, true, Some(1), Some(1));
+    assert_eq!(closely(Told::Order(keep.clone()), &known), Step::Establish(keep.clone()));
+    assert_eq!(closely(Told::Nothing, &known), Step::Rest, "nobody has said that it stands");
+    let old = Order { generation: None, ..order(Side::Requester, Duty::Keep, 0) };
+    let known = seen(&old, true, None, None);
+    assert_eq!(closely(Told::Never, &known), Step::Establish(old));
+    let down = order(Side::Provider, Duty::TakeDown, 2);
+    let known = seen(&down, false, Some(2), Some(2));
+    assert_eq!(closely(Told::Order(down), &known), Step::Rest);
+}
+
+#[test]
+fn after_a_whole_list_a_restored_brokers_lower_number_holds() {
+    let (first, fifth) =
+        (order(Side::Provider, Duty::Keep, 1), order(Side::Provider, Duty::Keep, 5));
+    let recorded = seen(&fifth, true, Some(5), Some(5));
+    assert_eq!(step(&first, Some(&recorded)), Step::Rest);
+    assert_eq!(closely(Told::Order(first.clone()), &recorded), Step::Record(first.clone()));
+    let recorded = seen(&first, true, Some(5), Some(5));
+    assert_eq!(step(&first, Some(&recorded)), Step::Establish(first.clone()));
+    let established = seen(&first, true, Some(1), Some(5));
+    assert_eq!(step(&first, Some(&established)), Step::Tell(Generation(1)));
+}
+
+#[test]
+fn what_an_old_broker_only_mentions_ends_by_our_clock() {
+    let end = |millis| Some(Time::from_millis(millis));
+    let old = Order { generation: None, ..order(Side::Provider, Duty::Keep, 0) };
+    let later = Order { expires_at: end(1_005_000), ..old.clone() };
+    let over = Order { expires_at: end(999_000), ..old };
+    let told =
+        |order: &Order, seen: Option<&Seen>| next(&Told::Mentioned(order.clone()), seen, NOW);
+    assert_eq!(told(&later, None), Step::Record(later.clone()));
+    assert_eq!(told(&over, None), Step::Rest);
+    let new = seen(&later, false, None, None);
+    assert_eq!(told(&later, Some(&new)), Step::Establish(later.clone()));
+    let kept = seen(&later, true, None, None);
+    assert_eq!(told(&later, Some(&kept)), Step::Until(Time::from_millis(1_005_000)));
+    let kept = seen(&over, true, None, None);
+    assert_eq!(told(&over, Some(&kept)), Step::Retire(over.clone()));
 }
 
 #[test]

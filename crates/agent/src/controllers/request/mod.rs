@@ -1,31 +1,27 @@
 //! Sees to one request: asks the broker, says what became of it, and gives back what it held before
 //! it goes. Each step is looked up anew from what is there, so it can be cut anywhere.
 
+mod ask;
 mod next;
 mod status;
 
-use std::time::Duration;
-
 use kube::{Api, Resource, ResourceExt};
 use sublet_core::id::Key;
-use sublet_core::reservation::Ask;
 use sublet_core::resources::Resources;
 use sublet_core::time::Span;
 use sublet_crds::ResourceRequest;
-use sublet_wire::v1::{Renewal, ReservationRequest, Resizing};
+use sublet_wire::v1::{Renewal, Resizing};
 
-use self::next::{FINALIZER, Said, Step, View, next};
+use self::next::{FINALIZER, Said, Step, View, is_old, next};
 use self::status::{Fact, after};
 use super::context::{Context, Point};
 use super::instruction::Seen;
 use super::queue::Outcome;
 use super::store::Store;
-use crate::transport::{Error, Order, Promise, Refusal};
+use crate::transport::{Error, Order, Promise};
 
 /// More steps than any request needs in one go.
 const STEPS_MAX: usize = 12;
-/// How often an old broker, which knows no waiting, is asked again for a request that waits.
-const OLD_WAIT: Duration = Duration::from_secs(15);
 
 /// What became of a round of work on a request.
 pub(crate) struct Worked {
@@ -36,12 +32,20 @@ pub(crate) struct Worked {
     pub(crate) instruction: Option<Seen>,
     /// What its instruction must say, because the broker said so to us and not to the stream.
     pub(crate) orders: Vec<Order>,
+    /// What an old broker, which is not asked twice, answered, and could not be written down.
+    pub(crate) answer: Option<Promise>,
 }
 
 impl Worked {
     /// It is gone.
     pub(crate) fn nothing() -> Self {
-        Self { outcome: Outcome::Done(None), request: None, instruction: None, orders: Vec::new() }
+        Self {
+            outcome: Outcome::Done(None),
+            request: None,
+            instruction: None,
+            orders: Vec::new(),
+            answer: None,
+        }
     }
 }
 
@@ -52,6 +56,7 @@ pub(crate) struct Work<'a> {
     instruction: Option<Seen>,
     said: Said,
     orders: Vec<Order>,
+    answer: Option<Promise>,
 }
 
 /// Whether to take the next step now.
@@ -68,7 +73,14 @@ impl<'a> Work<'a> {
         request: ResourceRequest,
         instruction: Option<Seen>,
     ) -> Self {
-        Self { context, request, instruction, said: Said::Unasked, orders: Vec::new() }
+        let (said, orders) = (Said::Unasked, Vec::new());
+        Self { context, request, instruction, said, orders, answer: None }
+    }
+
+    /// With what an old broker answered before.
+    pub(crate) fn with_answer(mut self, answer: Option<Promise>) -> Self {
+        self.answer = answer;
+        self
     }
 
     /// Takes step after step until there is nothing more to do now.
@@ -94,8 +106,8 @@ impl<'a> Work<'a> {
                 }
             }
         }
-        let Self { request, instruction, orders, .. } = self;
-        Worked { outcome, request: Some(request), instruction, orders }
+        let Self { request, instruction, orders, answer, .. } = self;
+        Worked { outcome, request: Some(request), instruction, orders, answer }
     }
 
     async fn take(&mut self, step: Step) -> Result<Flow> {
@@ -117,13 +129,17 @@ impl<'a> Work<'a> {
             }
             Step::Resize(amounts) => self.resize(&amounts).await,
             Step::Renew(duration) => self.renew(duration).await,
-            Step::Observe => self.write(&Fact::Observed).await.map(|()| Flow::On),
-            Step::Refuse(why) => {
-                self.write(&Fact::Invalid(why.to_string())).await.map(|()| Flow::On)
-            }
-            Step::Expire => self.write(&Fact::Expired).await.map(|()| Flow::On),
-            Step::Forget => self.write(&Fact::Forgotten).await.map(|()| Flow::On),
+            Step::Observe => self.note(&Fact::Observed).await,
+            Step::Refuse(why) => self.note(&Fact::Invalid(why.to_string())).await,
+            Step::Expire => self.note(&Fact::Expired).await,
+            Step::Forget => self.note(&Fact::Forgotten).await,
         }
+    }
+
+    /// Writes it down, and goes on if there is still something to go on with.
+    async fn note(&mut self, fact: &Fact<'_>) -> Result<Flow> {
+        let is_there = self.write(fact).await?;
+        Ok(if is_there { Flow::On } else { Flow::Stop(Outcome::Done(None)) })
     }
 
     async fn finalize(&mut self) -> Result<Flow> {
@@ -163,11 +179,9 @@ impl<'a> Work<'a> {
                 self.orders.extend(promise.and_then(|promise| promise.order()));
                 self.unfinalize().await
             }
-            // It can never have been asked for, or is long over.
-            Err(Error::Refused(why)) => {
-                tracing::warn!(%why, "the broker does not release a deleted request");
-                self.unfinalize().await
-            }
+            Err(error) if error.is_released() => self.unfinalize().await,
+            // Nobody was there to be asked.
+            Err(Error::NoBroker) if self.reservation().is_empty() => self.unfinalize().await,
             Err(error) => {
                 self.write(&Fact::Unreleased(&error)).await?;
                 Ok(retry(&error))
@@ -175,50 +189,17 @@ impl<'a> Work<'a> {
         }
     }
 
-    async fn ask(&mut self, ask: &Ask) -> Result<Flow> {
-        let Some(key) = self.key() else { return Ok(Flow::Stop(Outcome::Done(None))) };
-        let mut ask = ask.clone();
-        ask.activates = true;
-        ask.backends.insert(self.context.peering.backend());
-        let answer = self.context.broker.reserve(&key, &ReservationRequest::from(&ask)).await;
-        self.context.passed(Point::Answered).await;
-        match answer {
-            Ok(promise) => self.promised(promise).await,
-            Err(Error::Refused(Refusal { reservation: Some(id), .. })) => self.adopt(&id).await,
-            Err(Error::Refused(no)) if self.may_wait(&no, &ask) => {
-                self.write(&Fact::Waits(&no.message)).await?;
-                Ok(Flow::Stop(Outcome::Done(Some(OLD_WAIT))))
-            }
-            Err(error) if error.is_transient() || matches!(error, Error::Identity(_)) => {
-                self.unavailable(&error).await
-            }
-            Err(error) => self.write(&Fact::Error(&error)).await.map(|()| Flow::On),
-        }
-    }
-
-    /// The key has a reservation already, from before the request was changed.
-    async fn adopt(&mut self, id: &str) -> Result<Flow> {
-        match self.context.broker.reservation(id).await {
-            // That it was asked for with other amounts is found out by the next look.
-            Ok(Some(promise)) => self.promised(promise).await,
-            Ok(None) => self.write(&Fact::Forgotten).await.map(|()| Flow::On),
-            Err(error) => self.unavailable(&error).await,
-        }
-    }
-
-    /// An old broker knows no waiting, so the waiting is done here.
-    fn may_wait(&self, no: &Refusal, ask: &Ask) -> bool {
-        let created = self.request.creation_timestamp();
-        let created =
-            created.and_then(|time| sublet_crds::to_time("creationTimestamp", &time).ok());
-        let until = created.and_then(|created| created.checked_add(ask.wait?));
-        no.code.is_none() && no.status == 409 && until.is_some_and(|end| self.context.now() < end)
-    }
-
     async fn look(&mut self) -> Result<Flow> {
         let id = self.reservation();
         match self.context.broker.reservation(&id).await {
-            Ok(Some(promise)) => self.promised(promise).await,
+            Ok(Some(promise)) => self.promised(&Fact::Promise(&promise), &promise).await,
+            Ok(None) if is_old(&id) => match self.context.broker.takes_keys().await {
+                Ok(is_ours) => {
+                    self.said = if is_ours { Said::Foreign } else { Said::Nothing };
+                    Ok(Flow::On)
+                }
+                Err(error) => self.unavailable(&error).await,
+            },
             Ok(None) => {
                 self.said = Said::Nothing;
                 Ok(Flow::On)
@@ -236,11 +217,11 @@ impl<'a> Work<'a> {
     async fn renew(&mut self, duration: Span) -> Result<Flow> {
         let how = Renewal { duration: Some(duration.to_string()) };
         let answer = self.context.broker.renew(&self.reservation(), &how).await;
-        let flow = self.changed(answer).await?;
-        if matches!(flow, Flow::On) {
-            self.write(&Fact::Observed).await?;
+        let is_renewed = matches!(answer, Ok(Some(_)));
+        match self.changed(answer).await? {
+            Flow::On if is_renewed => self.note(&Fact::Observed).await,
+            flow => Ok(flow),
         }
-        Ok(flow)
     }
 
     /// The answer to a change.
@@ -249,7 +230,7 @@ impl<'a> Work<'a> {
         answer: std::result::Result<Option<Promise>, Error>,
     ) -> Result<Flow> {
         match answer {
-            Ok(Some(promise)) => self.promised(promise).await,
+            Ok(Some(promise)) => self.promised(&Fact::Promise(&promise), &promise).await,
             Ok(None) => {
                 self.said = Said::Nothing;
                 Ok(Flow::On)
@@ -257,37 +238,65 @@ impl<'a> Work<'a> {
             Err(error) => {
                 self.write(&Fact::Unchanged(&error)).await?;
                 let is_final = matches!(error, Error::Refused(_));
-                Ok(if is_final { Flow::On } else { retry(&error) })
+                Ok(if is_final {
+                    Flow::Stop(Outcome::Done(Some(Context::LONG)))
+                } else {
+                    retry(&error)
+                })
             }
         }
     }
 
-    async fn promised(&mut self, promise: Promise) -> Result<Flow> {
-        self.write(&Fact::Promise(&promise)).await?;
+    async fn promised(&mut self, fact: &Fact<'_>, promise: &Promise) -> Result<Flow> {
+        let is_there = self.write(fact).await?;
+        self.answer = None;
+        if !is_there {
+            return self.orphaned().await;
+        }
         self.context.passed(Point::Written).await;
-        self.said = Said::Promise(Box::new(promise));
+        self.said = Said::Promise(Box::new(promise.clone()));
         Ok(Flow::On)
+    }
+
+    /// Something is held for a request that somebody has removed, finalizer and all.
+    async fn orphaned(&mut self) -> Result<Flow> {
+        let Some(key) = self.key() else { return Ok(Flow::Stop(Outcome::Done(None))) };
+        match self.context.broker.release_key(&key).await {
+            Ok(promise) => {
+                self.orders.extend(promise.and_then(|promise| promise.order()));
+                Ok(Flow::Stop(Outcome::Done(None)))
+            }
+            Err(error) if error.is_released() => Ok(Flow::Stop(Outcome::Done(None))),
+            Err(error) => {
+                tracing::warn!(%error, %key, "what a removed request held is not released");
+                Ok(retry(&error))
+            }
+        }
     }
 
     /// Says that the broker is not there, and tries again.
     async fn unavailable(&mut self, error: &Error) -> Result<Flow> {
-        self.write(&Fact::Error(error)).await?;
+        self.write(&Fact::Unheard(error)).await?;
         Ok(retry(error))
     }
 
-    /// Writes what became known, if that is new.
-    async fn write(&mut self, fact: &Fact<'_>) -> Result<()> {
+    /// Writes what became known, if that is new; says whether the request is still there.
+    async fn write(&mut self, fact: &Fact<'_>) -> Result<bool> {
         let Some(change) = after(&self.request, fact, self.context.now()) else {
-            return Ok(());
+            return Ok(true);
         };
         self.request.status = Some(change.status);
-        if let Some(request) = self.store().replace_status(&self.request).await? {
-            self.request = request;
+        if matches!(fact, Fact::Error(Error::Refused(_)) | Fact::Unchanged(Error::Refused(_))) {
+            self.context.metrics().refused();
         }
+        let Some(request) = self.store().replace_status(&self.request).await? else {
+            return Ok(false);
+        };
+        self.request = request;
         if let Some(notice) = change.notice {
             self.context.publish(self.request.object_ref(&()), notice).await;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn reservation(&self) -> String {
@@ -302,9 +311,9 @@ impl<'a> Work<'a> {
 }
 
 fn retry(error: &Error) -> Flow {
-    // Somebody has to put a certificate right; that is not worth a storm.
+    // Somebody has to put something right; that is not worth a storm.
     let pause = match error {
-        Error::Identity(_) => Some(Context::LONG),
+        Error::Identity(_) | Error::NoBroker | Error::Refused(_) => Some(Context::LONG),
         error => error.retry_after(),
     };
     Flow::Stop(Outcome::Retry(pause))

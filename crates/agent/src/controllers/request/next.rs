@@ -8,8 +8,11 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::reservation::Ask;
 use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
+use sublet_crds::condition::Reason;
 use sublet_crds::{Invalid, RequestPhase, ResourceRequest, ResourceRequestStatus, to_time};
 
+use super::status::is_refused;
+use crate::controllers::context::Context;
 use crate::controllers::instruction::Seen;
 use crate::transport::{Order, Promise};
 
@@ -30,6 +33,8 @@ pub(crate) enum Said {
     Promise(Box<Promise>),
     /// That it knows nothing of it, or nothing at all.
     Nothing,
+    /// It is ours, and never knew what an old one has named.
+    Foreign,
 }
 
 /// What is looked at.
@@ -84,7 +89,13 @@ pub(crate) fn next(view: &View<'_>) -> Step {
     }
     let status = request.status.clone().unwrap_or_default();
     if status.phase.is_some_and(RequestPhase::is_over) && !is_asked_anew(request, &status) {
-        return if is_final { Step::Unfinalize } else { Step::Rest(None) };
+        return if !is_final {
+            Step::Rest(None)
+        } else if may_hold(&status) {
+            leave(view)
+        } else {
+            Step::Unfinalize
+        };
     }
     let ask = match request.spec.ask() {
         Ok(ask) => ask,
@@ -107,7 +118,15 @@ fn is_asked_anew(request: &ResourceRequest, status: &ResourceRequestStatus) -> b
         && status.observed_generation < request.meta().generation
 }
 
-/// It was deleted.
+/// What is over here may be held at the broker all the same: the spec makes no sense any more, or the
+/// broker did not know what it was asked about. A refusal alone binds nothing.
+fn may_hold(status: &ResourceRequestStatus) -> bool {
+    let invalid = Reason::InvalidSpec.to_string();
+    let is_invalid = status.conditions.iter().any(|one| one.reason == invalid);
+    !status.reservation_name.is_empty() || is_invalid
+}
+
+/// It was deleted, or is over.
 fn leave(view: &View<'_>) -> Step {
     let status = view.request.status.clone().unwrap_or_default();
     let is_old = !status.reservation_name.is_empty() && is_old(&status.reservation_name);
@@ -119,7 +138,7 @@ fn leave(view: &View<'_>) -> Step {
 }
 
 /// An old broker's names are not as ours.
-fn is_old(reservation: &str) -> bool {
+pub(crate) fn is_old(reservation: &str) -> bool {
     reservation.parse::<ReservationId>().is_err()
 }
 
@@ -131,7 +150,7 @@ fn held(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Step {
         Said::Nothing if is_old(&status.reservation_name) => {
             return by_our_clock(view, status, ask);
         }
-        Said::Nothing => return Step::Forget,
+        Said::Nothing | Said::Foreign => return Step::Forget,
         Said::Promise(promise) => promise,
     };
     if matches!(status.phase, Some(RequestPhase::Pending | RequestPhase::Releasing)) {
@@ -211,8 +230,11 @@ fn is_renewal_due(view: &View<'_>, status: &ResourceRequestStatus, duration: Spa
     let wants = view.request.spec.renew.unwrap_or_default();
     let left = expiry(status).map(|end| end.since(view.now).as_millis());
     let is_short = left.is_some_and(|left| left < duration.as_millis() / 2);
-    let elapsed = elapsed(view, status).as_millis();
-    wants && left.is_some() && (is_short || elapsed >= u128::from(duration.as_millis() / 3))
+    let elapsed = elapsed(view, status);
+    let is_late = elapsed.as_millis() >= u128::from(duration.as_millis() / 3);
+    // One that was refused is asked for again, but not at each look.
+    let is_barred = is_refused(status, view.request.meta().generation) && elapsed < Context::LONG;
+    wants && left.is_some() && (is_short || is_late) && !is_barred
 }
 
 /// How long ago the status was written, by our clock.
@@ -239,6 +261,11 @@ fn patience(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Durat
         (!left.is_zero()).then(|| Duration::from_millis(left.as_millis()))
     };
     match status.phase {
+        Some(RequestPhase::Reserved | RequestPhase::Active)
+            if is_refused(status, view.request.meta().generation) =>
+        {
+            Context::LONG
+        }
         Some(RequestPhase::Reserved | RequestPhase::Active) => {
             renewal.unwrap_or(MAKE_SURE).clamp(Duration::from_millis(500), MAKE_SURE)
         }

@@ -1,5 +1,6 @@
 //! What is written into the status of a request: pure.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sublet_core::reservation::Phase;
 use sublet_core::time::Time;
 use sublet_crds::condition::{Reason, Statement, Type, say};
@@ -12,20 +13,30 @@ use crate::transport::{Error, Promise};
 /// The longest message that the schema takes.
 const MESSAGE_MAX: usize = 1024;
 
-const UNRELEASED: &str = "Deleted, but not released";
+/// How a text begins that says so.
+const UNRELEASED: &str = "Not released yet";
 /// What somebody can do whose broker is gone for good, which nobody here can know.
 const REMEDY: &str = "If the broker never comes back, remove the finalizer \
-     rear.fluidos.eu/release from this object, and it goes; should the broker come back all the same, \
+     rear.fluidos.eu/release from this object; should the broker come back all the same, \
      `sublet release` gives back what it held.";
+/// What somebody can do who does not know what an old broker has reserved.
+const IN_DOUBT: &str = "See whether the broker has a Reservation for this cluster that no request \
+     here names, delete it there, and create another request.";
 
 /// Something that became known of a request.
 #[derive(Debug)]
 pub(crate) enum Fact<'a> {
     /// The broker says so.
     Promise(&'a Promise),
-    /// The broker could not be asked, or said no.
+    /// What was reserved for it before it was changed: the change is yet to be dealt with.
+    Adopted(&'a Promise),
+    /// An old broker is about to be asked, which must not happen twice.
+    Asking,
+    /// The broker could not be asked for capacity, or said no.
     Error(&'a Error),
-    /// It was deleted, and the broker could not be asked to release what it holds.
+    /// The broker could not be asked about what is held; that stays as it is.
+    Unheard(&'a Error),
+    /// It is deleted or over, and the broker could not be asked to release what it holds.
     Unreleased(&'a Error),
     /// An old broker said no, and the request may wait.
     Waits(&'a str),
@@ -55,13 +66,14 @@ pub(crate) fn after(request: &ResourceRequest, fact: &Fact<'_>, now: Time) -> Op
     let duration = request.spec.duration.clone();
     let mut writer = Writer { status: &mut status, generation, duration, now };
     writer.write(fact);
-    if status == known {
+    // When something was last refused is worth a write: it is not asked for again for a while.
+    if status == known && !matches!(fact, Fact::Unchanged(Error::Refused(_))) {
         return None;
     }
     status.last_update_time = Some(from_time(now));
     let notice = match fact {
         Fact::Unreleased(_) if !says_unreleased(&known) => {
-            Some(Notice::warning("ReleasePending", &status.message))
+            Some(Notice::warning("ReleasePending", ready_message(&status).unwrap_or_default()))
         }
         _ => notice(&known, &status),
     };
@@ -80,14 +92,26 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn write(&mut self, fact: &Fact<'_>) {
         match fact {
-            Fact::Promise(promise) => self.promised(promise),
-            Fact::Error(error) => self.failed(error),
-            Fact::Unreleased(error) => {
-                let error = cut(&error.to_string(), MESSAGE_MAX / 2);
-                let why = format!("{UNRELEASED}: {error}; it is tried again. {REMEDY}");
-                self.status.message = cut(&why, MESSAGE_MAX);
-                self.say(Type::Ready, None, Reason::BrokerUnavailable, &why);
+            Fact::Promise(promise) => {
+                // What was asked for stands; a change of the spec is observed when it was dealt with.
+                if self.status.reservation_name.is_empty() {
+                    self.observe();
+                }
+                self.promised(promise);
             }
+            Fact::Adopted(promise) => {
+                self.status.observed_generation = None;
+                self.status.observed_duration = None;
+                self.promised(promise);
+            }
+            Fact::Asking => {
+                let why = "Sending reservation request to broker";
+                self.phase(RequestPhase::Pending, why);
+                self.say(Type::Accepted, None, Reason::InProgress, why);
+            }
+            Fact::Error(error) => self.failed(error),
+            Fact::Unheard(error) => self.unavailable(error),
+            Fact::Unreleased(error) => self.unreleased(error),
             Fact::Waits(why) => {
                 self.phase(RequestPhase::Pending, why);
                 self.say(Type::Accepted, Some(true), Reason::Done, "");
@@ -121,17 +145,16 @@ impl Writer<'_> {
     }
 
     fn promised(&mut self, promise: &Promise) {
-        // What was asked for stands; a change of the spec is observed when it was dealt with.
-        if self.status.reservation_name.is_empty() {
-            self.observe();
-        }
         self.status.reservation_name.clone_from(&promise.id);
         if let Some(provider) = &promise.provider {
             self.status.target_cluster_id = provider.to_string();
         }
         self.status.reserved_at = promise.reserved_at.map(whole);
         self.status.expires_at = promise.expires_at.map(whole);
-        self.say(Type::Accepted, Some(true), Reason::Done, "");
+        // That a change was refused stays said until it was made, or the spec was changed again.
+        if !is_refused(self.status, self.generation) {
+            self.say(Type::Accepted, Some(true), Reason::Done, "");
+        }
         let reason = end_reason(promise);
         match promise.phase {
             Phase::Pending => {
@@ -160,6 +183,16 @@ impl Writer<'_> {
         }
     }
 
+    fn unreleased(&mut self, error: &Error) {
+        let error = cut(&error.to_string(), MESSAGE_MAX / 2);
+        let why = format!("{UNRELEASED}: {error}; it is tried again. {REMEDY}");
+        // Why it ended stays said.
+        if !self.status.phase.is_some_and(RequestPhase::is_over) {
+            self.status.message = cut(&why, MESSAGE_MAX);
+        }
+        self.say(Type::Ready, None, Reason::BrokerUnavailable, &why);
+    }
+
     /// The spec as it is was dealt with.
     fn observe(&mut self) {
         self.status.observed_generation = self.generation;
@@ -171,7 +204,11 @@ impl Writer<'_> {
             Error::Refused(no) if no.code == Some(Code::KeyReleased) => {
                 self.over(RequestPhase::Released, Reason::Released, &no.message);
             }
-            Error::Refused(_) | Error::Unknown(_) => {
+            Error::Unknown(_) => {
+                let why = format!("Reservation request failed: {error}. {IN_DOUBT}");
+                self.over(RequestPhase::Failed, Reason::Refused, &why);
+            }
+            Error::Refused(_) => {
                 let why = format!("Reservation request failed: {error}");
                 self.over(RequestPhase::Failed, Reason::Refused, &why);
             }
@@ -216,8 +253,30 @@ impl Writer<'_> {
     }
 }
 
+fn ready_message(status: &ResourceRequestStatus) -> Option<&str> {
+    Some(&condition(status, Type::Ready)?.message)
+}
+
 fn says_unreleased(status: &ResourceRequestStatus) -> bool {
-    status.message.starts_with(UNRELEASED)
+    ready_message(status).is_some_and(|message| message.starts_with(UNRELEASED))
+}
+
+fn condition(status: &ResourceRequestStatus, about: Type) -> Option<&Condition> {
+    let name = about.to_string();
+    status.conditions.iter().find(|one| one.type_ == name)
+}
+
+/// Was an old broker asked, and its answer never written down?
+pub(crate) fn is_asking(status: &ResourceRequestStatus) -> bool {
+    let in_progress = Reason::InProgress.to_string();
+    condition(status, Type::Accepted).is_some_and(|one| one.reason == in_progress)
+}
+
+/// Was a change, or a renewal, of this spec refused?
+pub(crate) fn is_refused(status: &ResourceRequestStatus, generation: Option<i64>) -> bool {
+    let refused = Reason::Refused.to_string();
+    condition(status, Type::Accepted)
+        .is_some_and(|one| one.reason == refused && one.observed_generation == generation)
 }
 
 /// Objects keep whole seconds; anything else would look like a change at each look.

@@ -1,5 +1,7 @@
 //! What to do next about a request and what is written of it, case by case.
 
+mod trouble;
+
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as Stamp;
@@ -118,7 +120,7 @@ fn what_waits_or_goes_is_asked_about_again() {
 #[test]
 fn what_is_over_is_let_go_and_a_deleted_one_gives_back_first() {
     let mut request = promised(finalized(), &promise(Phase::Released));
-    assert_eq!(step(&request, None, &Said::Unasked), Step::Unfinalize);
+    assert_eq!(step(&request, None, &Said::Unasked), Step::Release, "it may be held all the same");
     request.metadata.finalizers = None;
     assert_eq!(step(&request, None, &Said::Unasked), Step::Rest(None));
     for mut request in [finalized(), promised(finalized(), &promise(Phase::Active))] {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use sublet_core::id::ReservationId;
-use sublet_wire::client::Client;
+use sublet_wire::client::{self, Client};
 
 use crate::transport::Error;
 
@@ -37,14 +37,26 @@ impl Era {
     }
 
     /// Asks for a reservation that cannot be there: ours says so with a code, the Go program has no
-    /// such route, and says that in its own words.
+    /// such route. So has many a proxy, in the same words: an old broker is one that lists
+    /// instructions all the same.
     pub(super) async fn ask(&self, client: &Client) -> Result<bool, Error> {
-        let is_old = match client.reservation(ReservationId::FIRST).await.map_err(Error::from) {
+        let is_old = match client.reservation(ReservationId::FIRST).await {
             Ok(_) => false,
-            Err(Error::Refused(no)) if no.status == 404 => no.code.is_none(),
-            Err(error) => return Err(error),
+            Err(client::Error::Problem { status: 404, problem }) if problem.code().is_some() => {
+                false
+            }
+            Err(client::Error::Problem { status: 404, .. }) => {
+                client.provider_instructions().await?;
+                true
+            }
+            Err(error) => return Err(error.into()),
         };
         self.set(is_old);
         Ok(is_old)
+    }
+
+    /// An error, as the broker that is known says it.
+    pub(super) fn judge(&self, error: client::Error) -> Error {
+        if self.is_known_old() { Error::of_old(error) } else { error.into() }
     }
 }

@@ -65,7 +65,8 @@ impl HttpFeed {
             self.stream = shared.client.instructions(None);
         } else {
             shared.era.set(true);
-            self.polling = Some(Polling::new(shared.piggy_back.subscribe()));
+            let is_listed = shared.poll_every.is_some();
+            self.polling = Some(Polling::new(shared.piggy_back.subscribe(), is_listed));
         }
     }
 
@@ -97,9 +98,12 @@ impl Feed for HttpFeed {
 }
 
 impl Polling {
-    fn new(piggy_back: watch::Receiver<Vec<Order>>) -> Self {
+    fn new(piggy_back: watch::Receiver<Vec<Order>>, is_listed: bool) -> Self {
         let now = Instant::now();
-        let news = VecDeque::new();
+        let mut news = VecDeque::new();
+        if !is_listed {
+            news.extend([News::Connected, News::Reset(Reach::Nothing), News::Synced]);
+        }
         Self { due: now, look_again: now + LOOK_AGAIN, is_reached: false, piggy_back, news }
     }
 

@@ -27,7 +27,7 @@ pub struct Http {
 
 struct Shared {
     client: Client,
-    /// The same, but nothing is sent twice: an old broker would reserve twice.
+    /// One address, and nothing is sent twice: old brokers would reserve twice.
     once: Client,
     era: Era,
     /// What an old broker said in answer to the last advertisement.
@@ -39,7 +39,8 @@ struct Shared {
 impl Http {
     /// A way that was not gone yet. `poll_every` is how often an old broker is asked what to do.
     pub fn new(options: Options, poll_every: Option<Duration>) -> Result<Self, client::Error> {
-        let once = Client::new(Options { attempts: 1, ..options.clone() })?;
+        let urls = options.urls.iter().take(1).cloned().collect();
+        let once = Client::new(Options { attempts: 1, urls, ..options.clone() })?;
         let client = Client::new(options)?;
         let (piggy_back, _) = watch::channel(Vec::new());
         let era = Era::default();
@@ -58,7 +59,7 @@ impl Http {
     {
         // An old broker's ids are not as ours.
         let Ok(id) = id.parse() else { return Ok(None) };
-        match ask(id).await.map_err(Error::from) {
+        match ask(id).await.map_err(|error| self.shared.era.judge(error)) {
             Ok(told) => read(&told).map(Some),
             Err(error) if error.is_absence() => Ok(None),
             Err(error) => Err(error),
@@ -97,6 +98,10 @@ impl Broker for Http {
         .boxed()
     }
 
+    fn takes_keys(&self) -> Answer<'_, bool> {
+        async { Ok(!self.shared.era.is_old(self.client()).await?) }.boxed()
+    }
+
     fn reserve<'a>(&'a self, key: &'a Key, what: &'a ReservationRequest) -> Answer<'a, Promise> {
         async {
             if self.shared.era.is_old(self.client()).await? {
@@ -113,7 +118,8 @@ impl Broker for Http {
 
     fn release_key<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Promise>> {
         async {
-            match self.client().release_by_key(key).await.map_err(Error::from) {
+            let era = &self.shared.era;
+            match self.client().release_by_key(key).await.map_err(|error| era.judge(error)) {
                 Ok(told) => told.as_ref().map(read).transpose(),
                 Err(error) if error.is_absence() => Ok(None),
                 Err(error) => Err(error),

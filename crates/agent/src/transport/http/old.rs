@@ -18,7 +18,7 @@ pub(super) async fn reserve(
         // It is reserved now, whatever it says.
         Ok(told) => Promise::try_from(&told).map_err(|error| Error::Unknown(error.to_string())),
         Err(client::Error::InDoubt { source, .. }) => Err(Error::Unknown(source.to_string())),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(Error::of_old(error)),
     }
 }
 

@@ -8,7 +8,19 @@ use crate::decision::filter::{Question, Verdict};
 use crate::decision::index::Row;
 use crate::decision::score::{self, SHARE_BITS, WHOLE, share};
 use crate::id::ClusterId;
-use crate::resources::Resources;
+use crate::reservation::Grant;
+use crate::resources::{Kind, Resources};
+
+/// Of what is held already: the winner's room is what it keeps free beside it.
+pub(super) fn explain_held(question: Question<'_>, grant: &Grant) -> Granted {
+    let winner = &grant.provider;
+    let mut told = explain(question, winner);
+    if let Some(row) = question.books.index().row(winner) {
+        let kept = |(resource, _)| left(resource, 0, row);
+        told.winner.left = grant.amounts.iter().map(kept).collect();
+    }
+    told
+}
 
 pub(super) fn explain(question: Question<'_>, winner: &ClusterId) -> Granted {
     let (index, strategy) = (question.books.index(), question.strategy());
@@ -33,15 +45,16 @@ pub(super) fn explain(question: Question<'_>, winner: &ClusterId) -> Granted {
 
 /// What stays free of each resource asked for.
 pub(super) fn terms(resources: &Resources, row: &Row) -> Vec<Left> {
-    let term = |(resource, amount)| {
-        let size = row.allocatable.get(&resource);
-        let left = share(row.room.get(&resource), size).saturating_sub(share(amount, size));
-        let parts = u128::from(left).saturating_mul(10_000);
-        // Shares are rounded down, so 85 % is a hair less: to the nearest, as people count.
-        let hundredths = parts.saturating_add(u128::from(WHOLE / 2)) >> SHARE_BITS;
-        Left { resource, hundredths_of_percent: u32::try_from(hundredths).unwrap_or(u32::MAX) }
-    };
-    resources.iter().map(term).collect()
+    resources.iter().map(|(resource, amount)| left(resource, amount, row)).collect()
+}
+
+fn left(resource: Kind, amount: u64, row: &Row) -> Left {
+    let size = row.allocatable.get(&resource);
+    let left = share(row.room.get(&resource), size).saturating_sub(share(amount, size));
+    let parts = u128::from(left).saturating_mul(10_000);
+    // Shares are rounded down, so 85 % is a hair less: to the nearest, as people count.
+    let hundredths = parts.saturating_add(u128::from(WHOLE / 2)) >> SHARE_BITS;
+    Left { resource, hundredths_of_percent: u32::try_from(hundredths).unwrap_or(u32::MAX) }
 }
 
 /// What the request costs there, if the price decides.

@@ -22,7 +22,7 @@ use super::{Constraint, Pick, Strategy};
 use crate::books::Books;
 use crate::id::ClusterId;
 use crate::policy::{Policy, Visibility};
-use crate::reservation::Ask;
+use crate::reservation::{Ask, Reservation};
 use crate::resources::{Kind, Resources};
 use crate::time::Time;
 
@@ -210,6 +210,20 @@ pub fn granted(
 ) -> Explanation {
     let question = Question { books, requester, ask, policy, now };
     Explanation::Granted(granted::explain(question, &pick.provider))
+}
+
+/// Why a reservation is where it is, on the books as they are now; none if it holds nothing. What
+/// it holds is taken from its provider's room already, and counts as it is after any resize.
+pub fn held(
+    books: &Books,
+    reservation: &Reservation,
+    policy: &Policy,
+    now: Time,
+) -> Option<Explanation> {
+    let grant = reservation.holding()?;
+    let ask = &Ask { resources: grant.amounts.clone(), ..reservation.ask.clone() };
+    let question = Question { books, requester: &reservation.requester, ask, policy, now };
+    Some(Explanation::Granted(granted::explain_held(question, grant)))
 }
 
 /// Why nobody was chosen.

@@ -8,6 +8,7 @@
 mod shared;
 mod load;
 mod member;
+mod moment;
 mod doctored;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +41,7 @@ const BORROWERS: u64 = 4;
 const ACKNOWLEDGED_MAX: u64 = 120;
 /// Every so often it is killed a second time, before it is back.
 const TWICE_EVERY: u64 = 5;
-/// Every so often it is killed around the time of a snapshot.
+/// Every so often it is killed around the time of a snapshot, or in the moment after it.
 const SNAPSHOT_EVERY: u64 = 3;
 /// What is over is forgotten soon, and what is due ends soon after a start, so that all of it happens
 /// in the time of a test and no cycle takes longer than the one before.
@@ -91,6 +92,8 @@ struct Siege {
     /// The snapshots that were there when the broker died, and the first record that was left.
     snapshots: BTreeSet<Revision>,
     oldest: Revision,
+    /// How often it died in the moment after a snapshot.
+    at_a_snapshot: usize,
     /// How many grants were in the log when the broker died, and their clients did not know.
     in_doubt: usize,
 }
@@ -108,6 +111,7 @@ impl Siege {
             back: Vec::new(),
             over: Vec::new(),
             snapshots: BTreeSet::new(),
+            at_a_snapshot: 0,
             oldest: Revision(1),
             in_doubt: 0,
         };
@@ -136,18 +140,13 @@ impl Siege {
         wait_for("the load", || (self.acknowledged() >= enough).then_some(()));
     }
 
-    /// The broker looks at the length of its log a second after it has started, and every second
-    /// from then on: it is killed while it does, or a little before or after.
-    fn wait_for_a_snapshot(&self) {
-        let moment = Duration::from_millis(950 + below(600));
-        std::thread::sleep(moment.saturating_sub(self.since.elapsed()));
-    }
-
     /// One crash under load, and everything that must hold after it.
     fn cycle(&mut self, number: u64) {
         self.wait_for_load(1 + below(ACKNOWLEDGED_MAX));
-        if number.is_multiple_of(SNAPSHOT_EVERY) {
-            self.wait_for_a_snapshot();
+        match number % (2 * SNAPSHOT_EVERY) {
+            0 => self.wait_for_a_snapshot(),
+            SNAPSHOT_EVERY => self.wait_for_the_look(),
+            _ => {}
         }
         let before = self.shared.journal().clone();
         self.fleet.kill();
@@ -360,6 +359,7 @@ fn nothing_acknowledged_is_lost_however_often_the_broker_is_killed() {
     }
     // The first is none at all.
     assert!(cycles < CYCLES || siege.snapshots.len() > 2, "{:?}", siege.snapshots);
+    assert!(cycles < CYCLES || siege.at_a_snapshot > 0, "no crash came right after a snapshot");
 }
 
 #[test]

@@ -6,4 +6,5 @@ mod access;
 mod crash;
 mod isolation;
 mod mortality;
+mod on_liqo;
 mod population;

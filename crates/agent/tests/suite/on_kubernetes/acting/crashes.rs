@@ -30,7 +30,7 @@ pub(super) async fn restart(town: &mut Town, trap: Option<Hook>) {
     town.begin(trap);
 }
 
-async fn is_sprung(at: Point, sprung: &AtomicBool) {
+pub(super) async fn is_sprung(at: Point, sprung: &AtomicBool) {
     until(&format!("a step that ends with {at:?}"), || async {
         sprung.load(Ordering::SeqCst).then_some(())
     })

@@ -38,8 +38,7 @@ pub(super) async fn a_request_is_reserved_used_and_given_back(world: &World) {
     assert_eq!(spec.message, "Hold 500m CPU / 256Mi Memory for requester rome");
     assert_eq!((spec.requester_cluster_id.as_str(), spec.duty), ("rome", Some(Duty::Keep)));
     assert!(spec.expires_at.is_some() && lent.status.unwrap().enforced);
-    let events: Api<k8s_openapi::api::events::v1::Event> =
-        Api::namespaced(world.rome.client.clone(), "default");
+    let events: Api<k8s_openapi::api::events::v1::Event> = Api::all(world.rome.client.clone());
     let events = events.list(&ListParams::default()).await.unwrap();
     let reasons: Vec<_> = events.items.iter().filter_map(|event| event.reason.clone()).collect();
     for reason in ["Reserved", "Active", "Delivered"] {

@@ -12,7 +12,6 @@ mod old;
 
 use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use sublet_crds::{RequestPhase, ResourceRequest};
 use sublet_wire::v1::Reservation;
 
@@ -83,8 +82,7 @@ impl World {
     async fn balances(&self, live: usize) {
         until("books that balance", || async {
             let held = self.rome.reservations().await;
-            let held = held.iter().filter(|one| is_live(one)).map(|one| one.id.clone());
-            let held: BTreeSet<String> = held.collect();
+            let held = sorted(held.iter().filter(|one| is_live(one)).map(|one| one.id.clone()));
             let borrowed = self.rome.borrowed().list(&ListParams::default()).await.unwrap();
             let borrowed = borrowed.items.into_iter().map(|one| {
                 let is_done = one.status.is_some_and(|status| status.delivered);
@@ -95,13 +93,18 @@ impl World {
                 let is_done = one.status.is_some_and(|status| status.enforced);
                 if is_done { one.spec.reservation_name } else { String::new() }
             });
-            let balance = held.len() == live
-                && held == borrowed.collect::<BTreeSet<_>>()
-                && held == lent.collect::<BTreeSet<_>>();
+            let balance = held.len() == live && held == sorted(borrowed) && held == sorted(lent);
             balance.then_some(())
         })
         .await;
     }
+}
+
+/// In order, and with whatever is there twice.
+fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
 }
 
 /// Is something of it left?
@@ -137,6 +140,7 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
         outage::what_is_asked_and_given_back_while_the_broker_is_away_happens_later(&mut world)
             .await;
         outage::what_nobody_reserved_is_removed(&mut world).await;
+        outage::what_has_a_wrong_name_is_removed_and_the_right_one_stays(&mut world).await;
         outage::what_ended_while_the_agents_were_away_is_seen(&mut world).await;
         outage::what_expired_while_the_agents_were_away_is_taken_down(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_reservation(&mut world).await;

@@ -1,8 +1,15 @@
 //! The same clusters with an old broker between them.
 
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::json;
+use sublet_agent::controllers::{Hook, Point};
 use sublet_crds::RequestPhase;
 use sublet_testkit::Cluster;
 
+use super::crashes::{is_sprung, restart, trap};
 use super::world::{Town, until};
 use super::{World, small};
 use crate::old_broker::{OldBroker, reservation};
@@ -16,7 +23,7 @@ pub(super) async fn an_old_broker_is_understood(clusters: &[Cluster], mut world:
     let mut milan = Town::new(&clusters[1], "milan", options("milan")).await;
     rome.begin(None);
     milan.begin(None);
-    let world = World { house: world.house, rome, milan };
+    let mut world = World { house: world.house, rome, milan };
     world.ask("old", small()).await;
     let request = world.in_phase("old", RequestPhase::Reserved).await;
     let id = request.status.unwrap().reservation_name;
@@ -48,5 +55,59 @@ pub(super) async fn an_old_broker_is_understood(clusters: &[Cluster], mut world:
         world.milan.lent().get_opt(&name).await.unwrap().is_none().then_some(())
     })
     .await;
-    assert_eq!(broker.count("POST /api/v1/reservations"), 1);
+    assert_eq!(broker.count(RESERVE), 1);
+    the_agent_may_die_and_does_not_ask_twice(&mut world, &broker).await;
+    an_answer_is_kept_while_somebody_else_writes(&mut world, &broker).await;
+}
+
+const RESERVE: &str = "POST /api/v1/reservations";
+
+async fn goes(world: &World, name: &str) {
+    world.delete(name).await;
+    until("the request and its instruction to go", || async {
+        let request = world.rome.requests().get_opt(name).await.unwrap();
+        let borrowed = world.rome.borrowed().list(&ListParams::default()).await.unwrap();
+        (request.is_none() && borrowed.items.is_empty()).then_some(())
+    })
+    .await;
+}
+
+async fn the_agent_may_die_and_does_not_ask_twice(world: &mut World, broker: &OldBroker) {
+    for (at, phase) in
+        [(Point::Answered, RequestPhase::Failed), (Point::Written, RequestPhase::Reserved)]
+    {
+        let before = broker.count(RESERVE);
+        let (hook, sprung) = trap(at);
+        restart(&mut world.rome, Some(hook)).await;
+        world.ask("crash", small()).await;
+        is_sprung(at, &sprung).await;
+        restart(&mut world.rome, None).await;
+        let message = world.in_phase("crash", phase).await.status.unwrap().message;
+        let says = message.contains("create another request");
+        assert_eq!(says, phase == RequestPhase::Failed, "{message}");
+        goes(world, "crash").await;
+        assert_eq!(broker.count(RESERVE), before + 1);
+    }
+}
+
+async fn an_answer_is_kept_while_somebody_else_writes(world: &mut World, broker: &OldBroker) {
+    let before = broker.count(RESERVE);
+    let api = world.rome.requests();
+    let hook: Hook = Arc::new(move |point| {
+        let api = api.clone();
+        async move {
+            if point == Point::Answered {
+                let label = json!({ "metadata": { "labels": { "touched": "yes" } } });
+                let patch = Patch::Merge(&label);
+                api.patch("touched", &PatchParams::default(), &patch).await.unwrap();
+            }
+        }
+        .boxed()
+    });
+    restart(&mut world.rome, Some(hook)).await;
+    world.ask("touched", small()).await;
+    let request = world.in_phase("touched", RequestPhase::Reserved).await;
+    assert!(request.metadata.labels.is_some());
+    goes(world, "touched").await;
+    assert_eq!(broker.count(RESERVE), before + 1);
 }

@@ -50,6 +50,26 @@ pub(super) async fn what_nobody_reserved_is_removed(world: &mut World) {
     world.is_clean().await;
 }
 
+/// Two objects about one reservation would hide each other.
+pub(super) async fn what_has_a_wrong_name_is_removed_and_the_right_one_stays(world: &mut World) {
+    world.milan.advertise(16).await;
+    world.ask("doubled", small()).await;
+    let request = world.in_phase("doubled", RequestPhase::Active).await;
+    world.balances(1).await;
+    let id = request.status.unwrap().reservation_name;
+    let (peer, amounts) = ("turin".parse().unwrap(), Resources::new(1000, 1 << 30));
+    let spec = ProviderInstructionSpec::new(&id, &peer, &amounts, None);
+    let lent = ProviderInstruction::new("double", spec);
+    world.milan.lent().create(&PostParams::default(), &lent).await.unwrap();
+    let spec = ReservationInstructionSpec::new(&id, &peer, &amounts, None);
+    let borrowed = ReservationInstruction::new("double", spec);
+    world.rome.borrowed().create(&PostParams::default(), &borrowed).await.unwrap();
+    world.balances(1).await;
+    assert!(world.milan.lent().get_opt("double").await.unwrap().is_none());
+    world.delete("doubled").await;
+    world.is_clean().await;
+}
+
 pub(super) async fn what_ended_while_the_agents_were_away_is_seen(world: &mut World) {
     world.milan.advertise(16).await;
     for name in ["ended", "deleted"] {

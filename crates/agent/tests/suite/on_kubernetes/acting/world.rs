@@ -29,6 +29,9 @@ use crate::authority::Authority;
 /// How long anything may take before the test gives up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(40);
 
+/// Where the agents keep instructions, as the role has it.
+pub(super) const NAMESPACE: &str = "sublet";
+
 /// A broker that can be stopped and started, and keeps its log.
 pub(super) struct House {
     pub(super) authority: Authority,
@@ -111,13 +114,18 @@ pub(super) fn clock() -> Time {
     Time::from_millis(u64::try_from(millis).unwrap())
 }
 
+async fn configured(path: &Path) -> kube::Config {
+    let kubeconfig = Kubeconfig::read_from(path).unwrap();
+    let options = KubeConfigOptions::default();
+    kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap()
+}
+
 impl Town {
     pub(super) async fn new(cluster: &Cluster, id: &'static str, options: Options) -> Self {
-        let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
-        let config =
-            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        let mut config = config.unwrap();
-        let client = Client::try_from(config.clone()).unwrap();
+        let client = Client::try_from(configured(cluster.kubeconfig()).await).unwrap();
+        // What the controllers may do is exactly what the role says that comes with the agent.
+        let account = cluster.account(NAMESPACE, "sublet-agent").unwrap();
+        let mut config = configured(&account).await;
         let port = config.cluster_url.port_u16().unwrap();
         let line = Line::new(SocketAddr::from(([127, 0, 0, 1], port))).await;
         config.cluster_url = format!("https://{}", line.address).parse().unwrap();
@@ -131,7 +139,7 @@ impl Town {
     pub(super) fn begin(&mut self, hook: Option<Hook>) {
         let (broker, peering) = (Arc::new(self.http.clone()), Arc::new(NoPeering));
         let client = self.through.clone();
-        let context = Context::new(client, broker, peering, "default", self.clock);
+        let context = Context::new(client, broker, peering, NAMESPACE, self.clock);
         let context = match hook {
             Some(hook) => context.with_hook(hook),
             None => context,
@@ -182,11 +190,11 @@ impl Town {
     }
 
     pub(super) fn borrowed(&self) -> Api<ReservationInstruction> {
-        Api::namespaced(self.client.clone(), "default")
+        Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
     pub(super) fn lent(&self) -> Api<ProviderInstruction> {
-        Api::namespaced(self.client.clone(), "default")
+        Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
     /// What the broker has of it, by id.
@@ -206,9 +214,11 @@ impl Town {
 /// Two clusters, empty but for the kinds.
 pub(super) fn clusters() -> Vec<Cluster> {
     let clusters = Cluster::start_all(["rome", "milan"].map(Setup::api)).unwrap();
-    let kinds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let (kinds, role) = (deploy.join("crds"), deploy.join("agent/rbac.yaml"));
     for cluster in &clusters {
         cluster.kubectl(&["apply", "-f", kinds.to_str().unwrap()]).unwrap();
+        cluster.kubectl(&["apply", "-f", role.to_str().unwrap()]).unwrap();
         cluster
             .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])
             .unwrap();

@@ -1,0 +1,156 @@
+//! What was refused, forgotten, changed in between, or never answered.
+
+use sublet_core::reservation::Phase;
+use sublet_core::resources::Resources;
+use sublet_core::time::Time;
+use sublet_crds::condition::{Type, holds};
+use sublet_crds::{RequestPhase, ResourceRequest};
+
+use super::super::ask::may_fit_later;
+use super::super::next::{Said, Step, View, next};
+use super::super::status::{Fact, after, is_asking};
+use super::{NOW, finalized, promise, promised, said, step, told};
+use crate::transport::{Error, Promise, Refusal};
+
+#[test]
+fn what_makes_no_sense_any_more_or_is_forgotten_is_given_back() {
+    let mut request = promised(finalized(), &promise(Phase::Active));
+    request.metadata.generation = Some(2);
+    request.spec.amounts.extended.insert("no name!".to_owned(), "1".to_owned());
+    let Step::Refuse(why) = step(&request, None, &Said::Unasked) else { panic!("it is wrong") };
+    let invalid = Fact::Invalid(why.to_string());
+    request.status = Some(after(&request, &invalid, NOW).unwrap().status);
+    assert_eq!(step(&request, None, &Said::Unasked), Step::Release);
+    // The answer to an earlier request may still be on its way.
+    request.status.as_mut().unwrap().reservation_name.clear();
+    assert_eq!(step(&request, None, &Said::Unasked), Step::Release);
+    let mut request = promised(finalized(), &promise(Phase::Active));
+    assert_eq!(step(&request, None, &Said::Nothing), Step::Forget);
+    request.status = Some(after(&request, &Fact::Forgotten, NOW).unwrap().status);
+    assert_eq!(step(&request, None, &Said::Unasked), Step::Release);
+    let away = Error::Transient { why: "away".to_owned(), retry_after: None };
+    let message = request.status.as_ref().unwrap().message.clone();
+    let change = after(&request, &Fact::Unreleased(&away), NOW).unwrap();
+    assert_eq!(change.status.message, message, "why it is over stays said");
+    assert!(change.notice.unwrap().note.contains("remove the finalizer"));
+}
+
+#[test]
+fn what_was_reserved_before_a_change_is_adopted_and_then_changed() {
+    let mut request = finalized();
+    request.metadata.generation = Some(2);
+    request.spec.amounts.cpu = "1".to_owned();
+    request.spec.duration = Some("1h".to_owned());
+    let active = promise(Phase::Active);
+    request.status = Some(after(&request, &Fact::Adopted(&active), NOW).unwrap().status);
+    let known = told(&active, Some(1));
+    let resize = Step::Resize(Resources::new(1000, 256 << 20));
+    assert_eq!(step(&request, Some(&known), &said(active.clone())), resize);
+    let grown = Promise { amounts: Resources::new(1000, 256 << 20), ..active };
+    let request = promised(request, &grown);
+    assert!(matches!(step(&request, Some(&known), &said(grown)), Step::Renew(_)));
+}
+
+#[test]
+fn a_refused_renewal_stays_said_and_is_not_asked_for_at_each_look() {
+    let at = |millis: u64| Time::from_millis(NOW.as_millis() + millis);
+    let active = Promise { expires_at: Some(at(90_000)), ..promise(Phase::Active) };
+    let mut request = promised(finalized(), &active);
+    request.spec.duration = Some("1h".to_owned());
+    request.spec.renew = Some(true);
+    let known = told(&active, Some(1));
+    let later = |request: &ResourceRequest, millis, said: &Said| {
+        next(&View { request, instruction: Some(&known), said, now: at(millis) })
+    };
+    assert!(matches!(later(&request, 0, &said(active.clone())), Step::Renew(_)));
+    let no = Error::Refused(Refusal { status: 409, message: "no".into(), ..Refusal::default() });
+    let refuse = |request: &mut ResourceRequest, millis| {
+        let change = after(request, &Fact::Unchanged(&no), at(millis)).expect("when is written");
+        request.status = Some(change.status);
+    };
+    refuse(&mut request, 0);
+    let request_after = promised(request.clone(), &active);
+    for request in [&request, &request_after] {
+        assert!(matches!(later(request, 1000, &said(active.clone())), Step::Rest(_)));
+        assert!(matches!(later(request, 1000, &Said::Unasked), Step::Rest(_)));
+        let conditions = &request.status.as_ref().unwrap().conditions;
+        assert_eq!(holds(conditions, Type::Accepted), Some(false));
+    }
+    assert!(matches!(later(&request, 60_000, &said(active.clone())), Step::Renew(_)));
+    refuse(&mut request, 60_000);
+    assert!(matches!(later(&request, 61_000, &said(active.clone())), Step::Rest(_)));
+    let change = after(&request, &Fact::Observed, at(70_000)).unwrap();
+    assert_eq!(holds(&change.status.conditions, Type::Accepted), Some(true));
+}
+
+#[test]
+fn a_refused_change_stays_said_until_the_spec_is_changed_again() {
+    let active = promise(Phase::Active);
+    let mut request = promised(finalized(), &active);
+    request.metadata.generation = Some(2);
+    request.spec.amounts.cpu = "99".to_owned();
+    let no = Error::Refused(Refusal { status: 409, message: "no".into(), ..Refusal::default() });
+    request.status = Some(after(&request, &Fact::Unchanged(&no), NOW).unwrap().status);
+    let accepted = |request: &ResourceRequest| {
+        holds(&request.status.as_ref().unwrap().conditions, Type::Accepted)
+    };
+    let mut request = promised(request, &active);
+    assert_eq!(accepted(&request), Some(false));
+    request.metadata.generation = Some(3);
+    assert_eq!(accepted(&promised(request, &active)), Some(true));
+}
+
+#[test]
+fn that_an_old_broker_is_asked_is_known_until_its_answer_is() {
+    let mut request = finalized();
+    let change = after(&request, &Fact::Asking, NOW).unwrap();
+    assert_eq!(change.status.phase, Some(RequestPhase::Pending));
+    assert!(is_asking(&change.status));
+    request.status = Some(change.status);
+    let away = Error::Transient { why: "away".to_owned(), retry_after: None };
+    let unknown = Error::Unknown("cut".to_owned());
+    let reserved = promise(Phase::Reserved);
+    for fact in
+        [Fact::Promise(&reserved), Fact::Unheard(&away), Fact::Waits("full"), Fact::Error(&unknown)]
+    {
+        assert!(!is_asking(&after(&request, &fact, NOW).unwrap().status), "{fact:?}");
+    }
+    let status = after(&request, &Fact::Error(&unknown), NOW).unwrap().status;
+    assert!(status.message.contains("create another request"), "{}", status.message);
+    request.status = Some(status);
+    assert_eq!(step(&request, None, &Said::Unasked), Step::Unfinalize);
+}
+
+#[test]
+fn an_old_broker_is_asked_again_only_if_nothing_fits_yet() {
+    let said = |status, message: &str| Refusal {
+        status,
+        message: message.to_owned(),
+        ..Refusal::default()
+    };
+    assert!(may_fit_later(&said(409, "No suitable cluster found: no clusters available")));
+    assert!(!may_fit_later(&said(409, "Failed to lock resources")));
+    assert!(!may_fit_later(&said(400, "No suitable cluster found")));
+}
+
+#[test]
+fn what_an_old_broker_has_named_is_forgotten_where_the_broker_is_ours() {
+    let old = Promise { id: "rsv-rome-1794780677613".to_owned(), ..promise(Phase::Reserved) };
+    let mut request = promised(finalized(), &old);
+    assert!(matches!(step(&request, None, &Said::Nothing), Step::Instruct(_)));
+    assert_eq!(step(&request, None, &Said::Foreign), Step::Forget);
+    request.status = Some(after(&request, &Fact::Forgotten, NOW).unwrap().status);
+    let known = told(&old, None);
+    assert!(matches!(step(&request, Some(&known), &Said::Unasked), Step::TakeDown(_)));
+    assert_eq!(step(&request, None, &Said::Unasked), Step::Release);
+}
+
+#[test]
+fn a_broker_that_cannot_be_asked_ends_nothing() {
+    let running = promised(finalized(), &promise(Phase::Active));
+    let no = Error::Refused(Refusal { status: 403, message: "no".into(), ..Refusal::default() });
+    for error in [no, Error::NoBroker] {
+        let status = after(&running, &Fact::Unheard(&error), NOW).unwrap().status;
+        assert_eq!(status.phase, Some(RequestPhase::Active), "{error}");
+    }
+}

@@ -1,0 +1,90 @@
+//! The body of a request, within its bounds of length and time.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Limited};
+use hyper::HeaderMap;
+use sublet_wire::{Code, Problem, limits};
+
+use super::app::App;
+use super::call::busy;
+use crate::authorize::{Endpoint, Row};
+use crate::connection::Peer;
+
+/// What is read of a body that is too long after that is known, as Go's server does.
+const DISCARDED_MAX: usize = 256 * 1024;
+/// And for how long.
+const DISCARD_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The whole body.
+pub(super) async fn read(
+    app: &App,
+    row: &Row,
+    peer: &Peer,
+    headers: &HeaderMap,
+    mut body: Body,
+) -> Result<Bytes, Problem> {
+    let is_large = row.endpoint == Endpoint::Advertise;
+    let most = if is_large { limits::ADVERTISEMENT_BODY_MAX } else { limits::BODY_MAX };
+    let length = headers.get(hyper::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok());
+    let length = length.and_then(|text| text.parse::<usize>().ok());
+    if length.is_some_and(|length| length > most) {
+        discard(body).await;
+        return Err(too_large(most));
+    }
+    let read = collect(app, peer, &mut body, most);
+    match tokio::time::timeout(app.limits.body, read).await {
+        Ok(Ok(read)) => Ok(read),
+        Ok(Err(problem)) => {
+            discard(body).await;
+            Err(problem)
+        }
+        Err(_) => {
+            let said = format!("the body did not arrive within {} s", app.limits.body.as_secs());
+            Err(Problem::new(Code::RequestTimeout, said))
+        }
+    }
+}
+
+/// A few large bodies at a time, so that they cannot fill the memory together. Whoever has sent
+/// little so far takes no place, whatever was announced.
+async fn collect(app: &App, peer: &Peer, body: &mut Body, most: usize) -> Result<Bytes, Problem> {
+    let (mut first, mut all, mut place) = (None, BytesMut::new(), None);
+    while let Some(frame) = body.frame().await {
+        let broken = |_| Problem::new(Code::InvalidBody, "the body did not arrive as announced");
+        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        let length = first.as_ref().map_or(all.len(), Bytes::len).saturating_add(data.len());
+        if length > most {
+            return Err(too_large(most));
+        }
+        if length > limits::BODY_MAX && place.is_none() {
+            place = Some(app.admission.large_body(&peer.share).map_err(busy)?);
+        }
+        // Nearly always it is one piece, which needs no copy.
+        match first.take() {
+            None if all.is_empty() => first = Some(data),
+            before => {
+                all.extend_from_slice(&before.unwrap_or_default());
+                all.extend_from_slice(&data);
+            }
+        }
+    }
+    Ok(first.unwrap_or_else(|| all.freeze()))
+}
+
+/// Reads on for a little: who is still sending when the connection closes never sees the answer.
+async fn discard(body: Body) {
+    let mut rest = Limited::new(body, DISCARDED_MAX);
+    let read = async { while let Some(Ok(_)) = rest.frame().await {} };
+    // Whoever sends more, or slowly, is not waited for.
+    drop(tokio::time::timeout(DISCARD_PATIENCE, read).await);
+}
+
+fn too_large(most: usize) -> Problem {
+    let mut problem =
+        Problem::new(Code::BodyTooLarge, format!("the body has more than {most} bytes"));
+    problem.details.limit = Some(most.to_string());
+    problem
+}

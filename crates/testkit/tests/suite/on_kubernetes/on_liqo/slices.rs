@@ -1,0 +1,51 @@
+//! The fast tier: handshake, slices and quotas.
+
+use serde_json::json;
+use sublet_testkit::wait::Stopwatch;
+use sublet_testkit::{Cluster, Controller, Liqo, Process, Setup, Tier};
+
+use super::by_hand::{Pair, condition, when};
+
+#[test]
+fn a_slice_of_a_class_of_ours_is_what_the_provider_grants_and_survives_kill_9_of_controllers() {
+    let clock = Stopwatch::start();
+    let clusters = Cluster::start_all(["rome", "milan"].map(Setup::for_liqo)).unwrap();
+    println!("clusters after {:?}", clock.elapsed());
+    let liqo = Liqo::start_all(&clusters, Tier::Fast).unwrap();
+    println!("a pair with Liqo, fast tier, after {:?}", clock.elapsed());
+    let pair = Pair { requester: &clusters[0], provider: &clusters[1] };
+    let clock = Stopwatch::start();
+    pair.link();
+    println!("linked after {:?}", clock.elapsed());
+
+    // What is written while nobody is there is found by those who come back.
+    let parts = [Controller::Manager, Controller::Replicator];
+    let controllers =
+        || liqo.iter().flat_map(|liqo| parts.map(|part| liqo.controller(part).unwrap()));
+    controllers().for_each(Process::kill);
+    assert!(controllers().all(|controller| controller.pid().is_none()));
+    let asked = json!({ "cpu": "4", "memory": "8Gi", "pods": "40", "ephemeral-storage": "10Gi" });
+    pair.ask("rsv-aaaa", &asked);
+    controllers().for_each(|controller| controller.start().unwrap());
+
+    let (requester, provider) = (pair.requester.api(), pair.provider.api());
+    let replica = when(&provider, &pair.replica("rsv-aaaa"), |slice| {
+        condition(slice, "Authentication") == Some("Accepted")
+    });
+    assert_eq!(replica["spec"]["resources"], asked);
+    assert_eq!(condition(&replica, "Resources"), None, "Liqo decides about no class but its own");
+    assert_eq!(provider.get(&pair.quotas()).unwrap()["items"], json!([]));
+
+    // Less than was asked for: what counts is what was granted.
+    let granted = json!({ "cpu": "2", "memory": "4Gi", "pods": "20", "ephemeral-storage": "10Gi" });
+    let clock = Stopwatch::start();
+    pair.grant("rsv-aaaa", &granted);
+    let slice = when(&requester, &pair.slice("rsv-aaaa"), |slice| {
+        condition(slice, "Resources") == Some("Accepted")
+    });
+    assert_eq!(slice["status"]["resources"], granted);
+    println!("the grant came back after {:?}", clock.elapsed());
+    let quotas = when(&provider, &pair.quotas(), |quotas| !quotas["items"][0].is_null());
+    assert_eq!(quotas["items"][0]["spec"]["resources"], granted);
+    assert!(quotas["items"][1].is_null());
+}
