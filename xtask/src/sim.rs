@@ -24,6 +24,15 @@ pub(crate) struct Args {
     /// Plant each known bug in turn and show how soon, and by which invariant, it is caught
     #[arg(long, conflicts_with_all = ["ops", "seed", "seeds"])]
     bugs: bool,
+    /// Play only these steps of one seed, as a failure prints them
+    #[arg(long, value_delimiter = ',', requires = "seed")]
+    steps: Vec<u64>,
+    /// Leave out parts of the world, as a failure prints them
+    #[arg(long, value_delimiter = ',', requires = "seed")]
+    without: Vec<String>,
+    /// Print so many of the last lines of one seed's history
+    #[arg(long, requires = "seed")]
+    lines: Option<u64>,
 }
 
 /// A run over consecutive seeds.
@@ -42,7 +51,30 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<bool> {
         return bugs(repo);
     }
     let seed = args.seed.unwrap_or_else(random_seed);
+    let one = one_history(args);
+    if !one.is_empty() {
+        let mut command = simulator(&[]);
+        command.arg("run").args(["--ops", &args.ops.to_string(), "--seed", &seed.to_string()]);
+        command.args(one);
+        return process::passes(repo.root(), command);
+    }
     simulate(repo, &Run { ops: args.ops, seed, seeds: args.seeds })
+}
+
+/// What the simulator is told about the one history that is asked for, if it is only one.
+fn one_history(args: &Args) -> Vec<String> {
+    let mut one = Vec::new();
+    if !args.steps.is_empty() {
+        let steps: Vec<_> = args.steps.iter().map(u64::to_string).collect();
+        one.extend(["--steps".into(), steps.join(",")]);
+    }
+    if !args.without.is_empty() {
+        one.extend(["--without".into(), args.without.join(",")]);
+    }
+    if let Some(lines) = args.lines {
+        one.extend(["--verbose".into(), "--lines".into(), lines.to_string()]);
+    }
+    one
 }
 
 /// Runs the system as it is; it must survive.
@@ -76,7 +108,23 @@ pub(crate) fn random_seed() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::random_seed;
+    use clap::Parser;
+
+    use super::{Args, one_history, random_seed};
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn the_command_that_a_failure_prints_is_passed_on() {
+        let line = "sim --seed 7 --ops 6000 --without net,old --steps 3,5";
+        let Cli { args } = Cli::parse_from(line.split(' '));
+        assert_eq!((args.seed, args.ops), (Some(7), 6000));
+        assert_eq!(one_history(&args).join(" "), "--steps 3,5 --without net,old");
+    }
 
     #[test]
     fn random_seeds_are_short_and_differ() {

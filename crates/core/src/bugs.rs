@@ -44,6 +44,7 @@
 //! | `AdvertUncordons` | an advertisement lifts a cordon | `plan::advertise` |
 //! | `BorrowsForever` | what a requester gave back still counts as borrowed | `ledger::derived` |
 //! | `NewsUntold` | streams tell no news | `broker::stream` |
+//! | `LendsUnreported` | after a restore nobody is waited for | `ledger` |
 
 /// Which bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +92,7 @@ pub enum Bug {
     AdvertUncordons,
     BorrowsForever,
     NewsUntold,
+    LendsUnreported,
 }
 
 #[cfg(feature = "bugs")]

@@ -4,9 +4,10 @@ use sublet_core::bugs::{Bug, plant};
 
 use crate::audit::Violation;
 use crate::run::{self, Plan};
+use crate::shrink;
 
 /// Every bug, with what it does.
-pub const TABLE: [(Bug, &str); 41] = [
+pub const TABLE: [(Bug, &str); 42] = [
     (Bug::AckBeforeDurable, "M1 answers before the batch is durable"),
     (Bug::SkipsSync, "M2 some appends are not synced"),
     (Bug::SkipsFit, "M3 growth is not checked against what is free"),
@@ -48,6 +49,7 @@ pub const TABLE: [(Bug, &str); 41] = [
     (Bug::AdvertUncordons, "an advertisement lifts a cordon"),
     (Bug::BorrowsForever, "what was given back still counts as borrowed"),
     (Bug::NewsUntold, "streams tell no news"),
+    (Bug::LendsUnreported, "after a restore nobody is waited for"),
 ];
 
 /// The seeds that each bug has to hide in.
@@ -86,4 +88,29 @@ pub fn clean(threads: usize) -> Result<(), Violation> {
     plant(None);
     let summary = run::seeds(1, SEEDS, OPS, threads);
     summary.failed.map_or(Ok(()), |(_, violation)| Err(violation))
+}
+
+/// How much shorter a failing history became.
+pub struct Shortened {
+    /// Steps up to the failure.
+    pub before: usize,
+    /// Steps that are left.
+    pub after: usize,
+    /// What both violate.
+    pub invariant: &'static str,
+}
+
+/// Plants a bug that is soon caught, and finds a shorter history that fails in the same way.
+pub fn shortens() -> Option<Shortened> {
+    let caught = hunt(Some(Bug::ShrinkFreesAtOnce))?;
+    let invariant = caught.violation.invariant;
+    plant(Some(Bug::ShrinkFreesAtOnce));
+    let before = caught.plan.play(false).steps.len();
+    let short = shrink::shortest(&caught.plan, invariant);
+    let again = short.play(false);
+    plant(None);
+    let sound = short.play(false).violation.is_none();
+    let fails = again.violation.is_some_and(|found| found.invariant == invariant);
+    let after = again.steps.len();
+    (fails && sound && after < before).then_some(Shortened { before, after, invariant })
 }

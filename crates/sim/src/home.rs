@@ -8,9 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sublet_core::bugs::{Bug, planted};
+use sublet_core::event::{Event, Note};
 use sublet_core::id::Revision;
+use sublet_core::reservation::Actor;
 use sublet_core::time::Time;
-use sublet_log::{AppendError, Head, Log, Memory, ReadError, Record, Snapshot, StoreError};
+use sublet_log::{
+    AppendError, Body, Head, Log, Memory, ReadError, Record, Snapshot, StoreError, Writer,
+};
 
 /// What happens to one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +97,31 @@ impl Home {
         synced
     }
 }
+
+/// As `embedded::restore` makes a log of a backup: its records, and the mark that ends them.
+impl Home {
+    /// Restores what was there so many records ago, at most all.
+    pub fn restore(&self, back: u64, now: Time) -> Result<(), Error> {
+        let mut disk = self.disk();
+        let kept = disk.synced - usize::try_from(back)?.min(disk.synced - 1);
+        disk.all.truncate(kept);
+        let log = Memory::new();
+        for record in &disk.all {
+            log.append(record)?;
+        }
+        let head = log.head()?;
+        let note = Note { by: Actor::Operator("olga".into()), why: "the disk is gone".into() };
+        let body = Body::of([Event::Restored { note }])?;
+        let mark = Record::seal(&head, Writer(u128::MAX), now.max(head.time), body)?;
+        log.append(&mark)?;
+        disk.all.push(mark);
+        (disk.log, disk.synced, disk.stuck) = (log, kept + 1, false);
+        Ok(())
+    }
+}
+
+/// Why nothing was restored.
+type Error = Box<dyn std::error::Error>;
 
 /// One broker's way to the log, for one call.
 #[derive(Clone, Debug)]

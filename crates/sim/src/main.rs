@@ -49,8 +49,8 @@ struct Args {
     #[arg(long, value_delimiter = ',')]
     steps: Option<Vec<u64>>,
     /// Leave out parts of the world: net, disk, brokers, old
-    #[arg(long, value_delimiter = ',')]
-    without: Vec<String>,
+    #[arg(long, value_delimiter = ',', value_parser = part)]
+    without: Vec<Part>,
     /// Print what happens
     #[arg(long)]
     verbose: bool,
@@ -59,9 +59,22 @@ struct Args {
     lines: usize,
 }
 
+impl Args {
+    /// Is one history asked for, and not many?
+    fn is_one_history(&self) -> bool {
+        self.steps.is_some() || self.verbose || !self.without.is_empty()
+    }
+}
+
+/// The part of that name.
+fn part(name: &str) -> Result<Part, String> {
+    let found = Part::ALL.into_iter().find(|part| part.name() == name);
+    found.ok_or_else(|| format!("there are only {}", Part::ALL.map(Part::name).join(", ")))
+}
+
 fn main() -> ExitCode {
     let passed = match Cli::parse().command {
-        Command::Run(args) if args.steps.is_some() || args.verbose => play_one(args),
+        Command::Run(args) if args.is_one_history() => play_one(args),
         Command::Run(args) => play(&args),
         #[cfg(feature = "bugs")]
         Command::Bugs => bugs(),
@@ -101,7 +114,7 @@ fn report(plan: &Plan, violation: &Violation) {
     println!("looking for the shortest history that still does …");
     let short = shrink::shortest(plan, violation.invariant);
     show(&short, LINES_SHOWN);
-    println!("\nagain:  {}", command_line(&short));
+    println!("\nagain:  {}", short.command_line());
 }
 
 fn show(plan: &Plan, lines: usize) -> bool {
@@ -120,29 +133,15 @@ fn show(plan: &Plan, lines: usize) -> bool {
     outcome.violation.is_none()
 }
 
-fn command_line(plan: &Plan) -> String {
-    let mut line = format!("sublet-sim run --seed {} --ops {}", plan.seed, plan.ops);
-    let without: Vec<_> = plan.without.iter().map(|part| part.name()).collect();
-    if !without.is_empty() {
-        line.extend([" --without ", &without.join(",")]);
-    }
-    if let Some(only) = &plan.only {
-        let steps: Vec<_> = only.iter().map(u64::to_string).collect();
-        line.extend([" --steps ", &steps.join(",")]);
-    }
-    line
-}
-
 fn play_one(args: Args) -> bool {
-    let named = |part: &Part| args.without.iter().any(|name| name == part.name());
-    let without = Part::ALL.into_iter().filter(named).collect();
+    let without = args.without;
     let only = args.steps.map(|steps| steps.into_iter().collect::<BTreeSet<_>>());
     show(&Plan { seed: args.seed, ops: args.ops, only, without }, args.lines)
 }
 
 #[cfg(feature = "bugs")]
 fn bugs() -> bool {
-    use sublet_sim::bugs::{TABLE, clean, hunt};
+    use sublet_sim::bugs::{TABLE, clean, hunt, shortens};
     if let Err(violation) = clean(threads()) {
         println!("without any bug, {} is violated: {}", violation.invariant, violation.found);
         return false;
@@ -158,5 +157,11 @@ fn bugs() -> bool {
             all = false;
         }
     }
+    println!("\nlooking for the shortest history of one of them …");
+    let Some(short) = shortens() else {
+        println!("none was found that is shorter and still fails");
+        return false;
+    };
+    println!("{} of {} steps are enough for {}", short.after, short.before, short.invariant);
     all
 }

@@ -34,6 +34,20 @@ impl Plan {
         Self { seed, ops, only: None, without: vec![] }
     }
 
+    /// What to type to see it again.
+    pub fn command_line(&self) -> String {
+        let mut line = format!("cargo xtask sim --seed {} --ops {}", self.seed, self.ops);
+        let without: Vec<_> = self.without.iter().map(|part| part.name()).collect();
+        if !without.is_empty() {
+            line.extend([" --without ", &without.join(",")]);
+        }
+        if let Some(only) = &self.only {
+            let steps: Vec<_> = only.iter().map(u64::to_string).collect();
+            line.extend([" --steps ", &steps.join(",")]);
+        }
+        line
+    }
+
     /// Plays it.
     pub fn play(&self, keep_lines: bool) -> Outcome {
         let mut setup = Setup::of(self.seed);

@@ -39,11 +39,13 @@ pub enum Act {
     Snapshot,
     /// Old records go.
     Compact,
+    /// The log is lost and restored from a backup, where there is one broker.
+    Restore,
 }
 
 impl Act {
     /// All but [`Act::Ask`], with the greatest weight each may have beside its 600.
-    pub const FAULTS: [(Self, u64); 13] = [
+    pub const FAULTS: [(Self, u64); 14] = [
         (Self::CrashBroker, 25),
         (Self::PauseBroker, 15),
         (Self::PowerLoss, 6),
@@ -56,6 +58,7 @@ impl Act {
         (Self::Operate, 60),
         (Self::Snapshot, 20),
         (Self::Compact, 20),
+        (Self::Restore, 3),
         // So many ask in one of them that few are enough.
         (Self::Crowd, 1),
     ];

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 /// Every branch that a long run must reach.
-pub const BRANCHES: [&str; 47] = [
+pub const BRANCHES: [&str; 50] = [
     "granted at once",
+    "granted where a label was asked for",
     "refused because nobody fits",
     "refused because only suspects fit",
     "waited",
@@ -44,6 +45,8 @@ pub const BRANCHES: [&str; 47] = [
     "log was silent for too long",
     "disk failed",
     "restart from a snapshot",
+    "restored",
+    "adopted after a restore",
     "clock suspended",
     "clock confirmed",
     "memory of keys given up",

@@ -9,6 +9,7 @@ use sublet_log::Writer;
 use super::market::Advert;
 use super::phase::counts;
 use super::shadow::Life;
+use super::waiting::meets;
 use super::{Amounts, Auditor, Scene, amounts, less, plus};
 use crate::world::Agent;
 
@@ -37,6 +38,11 @@ impl Auditor {
         self.judge_standing(&provider, more);
         self.judge_policy(&life.requester, &provider, more);
         if let Some(advert) = self.judge_ground(&provider, more, basis, scene) {
+            let labelled = !matches!(event, Event::Granted { .. }) || meets(&life.ask, &advert);
+            self.expect(labelled, "I1", || format!("{provider} lacks labels of {:?}", life.ask));
+            if !life.ask.constraints.is_empty() {
+                scene.sometimes.hit("granted where a label was asked for");
+            }
             self.judge_turn(life, event, (&provider, &advert), scene.sometimes);
         }
         self.judge_truth(&provider, scene.agents);
@@ -48,6 +54,8 @@ impl Auditor {
         let revoked = self.revoked.contains(provider);
         self.expect(!revoked, "I1", || format!("{provider} is revoked"));
         self.expect(!standing.lost, "I1", || format!("{provider} is lost"));
+        let awaits = self.awaits(provider);
+        self.expect(!awaits, "I1", || format!("{provider} has not reported since the restore"));
         let total = plus(self.held(provider), more);
         let above = |cap: Amounts| (0..4).any(|d| more[d] > 0 && total[d] > cap[d]);
         let over = standing.cap.is_some_and(above);

@@ -1,9 +1,9 @@
 //! What clusters published, and which broker heard it when.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use sublet_broker::engine::Engine;
-use sublet_core::advertisement::{Advertisement, Number};
+use sublet_core::advertisement::{Advertisement, Cost, Number};
 use sublet_core::books::Books;
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::reservation::Confirmation;
@@ -22,6 +22,8 @@ pub(super) struct Advert {
     pub(super) number: Option<Number>,
     pub(super) allocatable: Amounts,
     pub(super) allocated: Amounts,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) cost: Option<Cost>,
     /// Of all pods, those outside of reported grants.
     pub(super) own: Amounts,
     /// What each reported grant keeps and uses.
@@ -58,6 +60,8 @@ impl Auditor {
             number: advertisement.number,
             allocatable: amounts(&advertisement.allocatable),
             allocated: amounts(&advertisement.allocated),
+            labels: advertisement.labels.clone(),
+            cost: advertisement.cost.clone(),
             own: rest,
             grants,
         });

@@ -2,30 +2,32 @@
 //!
 //! It sees every record of the log, every message that leaves a broker, what each cluster really
 //! has and keeps, and which broker heard which advertisement when. It uses the core's plain values
-//! (names, times, amounts, events), none of its rules.
+//! (names, times, amounts, events, what an event is about), none of its rules: which phases count and
+//! how things end is read anew in `phase`. Only the recount of I2 and the replay of I20 ask the core
+//! about itself.
 //!
 //! | invariant | how it is checked |
 //! |---|---|
-//! | I1 | each grant and growth: summed from zero over the provider's live reservations and what the basis' advertisement reported, within what that advertisement said; fresh, heard by that process, open, under the cap; no slice of a live reservation is larger than what is held |
+//! | I1 | each grant and growth: summed from zero over the provider's live reservations and what the basis' advertisement reported, within what that advertisement said; fresh, heard by that process, with the labels asked for, open, reported since the last restore, under the cap; no slice of a live reservation is larger than what is held |
 //! | I2 | an idle engine's reservations, sums and keys equal the shadow's; the core's own recount |
-//! | I3 | an answer leaves only for what survives a power loss; a restarted broker knows all of it |
+//! | I3 | an answer, a refusal, a list and every part of a stream leave only for what survives a power loss; a restarted broker knows all of it |
 //! | I4 | a refused request never becomes a reservation, once no copy of it is on its way |
 //! | I5 | one reservation per key; the same id for it; keys stay for their time |
 //! | I6 | phases move along a table of the auditor's own; one end each |
 //! | I7 | nothing ends before its time, nor within the grace of its writer; a broker that nothing hinders ends what is due within a second (three, with several brokers) |
 //! | I8 | capacity comes back only confirmed (and then the slice really is gone), lost, or from an old agent |
-//! | I9 | only the two sides are told; nobody confirms what it has not done; who watches has been told, at every cursor, how each of its reservations stood there, also across cuts and brokers, and never something older than before |
-//! | I10 | after an advertisement the books hold what they held |
+//! | I9 | only the two sides are told; nobody confirms what it has not done; who watches has been told, at every cursor, how each of its reservations stood there, also across cuts and brokers, and never something older than before; a minute after the last fault, both sides hear of their newest instruction within ten seconds |
+//! | I10 | one in four steps that hear only advertisements: each reservation is what it was, but for who waited and is granted, and what an old agent ends unconfirmed; cordons and caps stay; only what was reported after a restore is adopted |
 //! | I11 | a broker's newest advertisement of a cluster never goes back; grants stand on it |
 //! | I12 | an over-committed provider is flagged, and loses nothing (I6, I7 know all reasons to end) |
-//! | I13 | an answer about a reservation goes to its two sides and to operators only |
-//! | I14 | an answer equals the shadow at its revision, which is at least what anybody had been told when it was asked; a reservation told of is found |
+//! | I13 | an answer about a reservation and its instructions go to its two sides and to operators only; what an explanation shows of others is cut at the edge, which is not part of this world |
+//! | I14 | an answer equals the shadow at its revision, which is at least what anybody had been told when it was asked; so is what a refusal, a list and the beginning of a stream were decided on; a reservation told of is found |
 //! | I16 | the time of records and of each broker never decreases |
 //! | I20 | the log folds to the same ledger from its beginning and from its snapshot; seeds run twice |
-//! | I21 | per provider: granted less returned is what is held; lent is what is borrowed |
+//! | I21 | per provider: granted less returned is what is held; an idle engine's sums of what each cluster lends and borrows are the auditor's own |
 //! | I22 | after healing: nothing is stuck, every agent is heard, slices and reservations agree |
-//! | I23 | no request stays without an outcome |
-//! | I26 | in calm, a naive scan finds the same provider, or that there is none; those who wait are no hindrance, because by W1 none of them fits then |
+//! | I23 | each copy of a call that a process takes in is answered once, within five seconds in which nothing hinders it, or the process dies; after healing no requester is left trying for two minutes |
+//! | I26 | in calm, a naive scan finds the same provider by headroom, fill or price, among those with the labels asked for, or that there is none; those who wait are no hindrance, because by W1 none of them fits then |
 //! | W1 | a broker that has nothing left to do leaves nobody waiting who fits on a provider that it heard lately, which is open to them and has the room |
 //! | W2 | each grant and growth, in the order of the log: nobody who waits, has a higher priority or has the same and is older, would have fitted there then |
 //!
@@ -43,6 +45,7 @@ mod owed;
 mod phase;
 mod reference;
 mod rest;
+mod restored;
 mod shadow;
 mod state;
 mod stream;
@@ -140,6 +143,8 @@ pub(crate) struct Auditor {
     looks_at_adverts: u64,
     /// The newest instruction of a reservation that a cluster heard of.
     delivered: BTreeMap<(ClusterId, ReservationId), u32>,
+    /// Since the last restore, if there was one: who reported, or was vouched for.
+    reported: Option<BTreeSet<ClusterId>>,
     /// When what faults broke must have mended.
     calm_from_ms: Option<u64>,
 }
@@ -176,6 +181,7 @@ impl Auditor {
             looks_at_adverts: 0,
             delivered: BTreeMap::new(),
             calm_from_ms: None,
+            reported: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use sublet_broker::engine::Engine;
+use sublet_core::advertisement::Cost;
 use sublet_core::decision::Strategy;
 use sublet_core::id::ClusterId;
 use sublet_core::plan::Command;
@@ -10,6 +11,7 @@ use sublet_core::reservation::Ask;
 use sublet_core::time::Time;
 use sublet_log::Writer;
 
+use super::waiting::meets;
 use super::{Amounts, Auditor, amounts, less};
 use crate::message::{Order, Ticket};
 
@@ -20,6 +22,13 @@ pub(super) enum Expected {
     Grant(BTreeSet<ClusterId>),
     /// Nobody fits.
     Nobody,
+}
+
+/// A cluster on which the request fits.
+struct Fit {
+    cluster: ClusterId,
+    headroom: i128,
+    price: (bool, String, u128),
 }
 
 /// A share that differs by less may be due to rounding.
@@ -62,7 +71,7 @@ impl Auditor {
         if self.exceeds(requester, wanted) {
             return Some(Expected::Nobody);
         }
-        let mut best: Vec<(i128, ClusterId)> = Vec::new();
+        let mut best = Vec::new();
         for ((heard_by, cluster), ear) in &self.ears {
             let target = ask.target.as_ref().is_none_or(|target| target == cluster);
             let Some((heard_at, advert)) = ear.newest else { continue };
@@ -70,7 +79,7 @@ impl Auditor {
                 continue;
             }
             let advert = self.adverts.get(advert)?;
-            if !self.is_open(cluster) || !self.permits(requester, cluster) {
+            if !self.is_open(cluster) || !meets(ask, advert) || !self.permits(requester, cluster) {
                 continue;
             }
             let room = self.room_by(cluster, advert);
@@ -80,7 +89,11 @@ impl Auditor {
             if now.since(heard_at) >= self.policy.silence.suspect_min {
                 return None;
             }
-            best.push((headroom(wanted, room, advert.allocatable), cluster.clone()));
+            best.push(Fit {
+                cluster: cluster.clone(),
+                headroom: headroom(wanted, room, advert.allocatable),
+                price: price(wanted, advert.cost.as_ref()),
+            });
         }
         Some(choose(best, ask.strategy.unwrap_or(self.policy.strategy)))
     }
@@ -100,16 +113,27 @@ fn headroom(wanted: Amounts, room: Amounts, size: Amounts) -> i128 {
     (0..4).filter(|d| wanted[*d] > 0).map(share).sum()
 }
 
-fn choose(candidates: Vec<(i128, ClusterId)>, strategy: Strategy) -> Expected {
+/// What it costs in an hour, by currency; who names no price comes last.
+fn price([cpu, memory, ..]: Amounts, cost: Option<&Cost>) -> (bool, String, u128) {
+    cost.map_or((true, String::new(), 0), |cost| {
+        // Per core and per GB; in a unit in which a millicore and a byte are whole.
+        let cpu = cpu * u128::from(cost.cpu_micros) * 1_000_000;
+        (false, cost.currency.clone(), cpu + memory * u128::from(cost.memory_micros))
+    })
+}
+
+fn choose(mut candidates: Vec<Fit>, strategy: Strategy) -> Expected {
     let sign = match strategy {
-        Strategy::Headroom => 1,
+        Strategy::Headroom | Strategy::Cost => 1,
         Strategy::Binpack => -1,
-        // Nobody here has a price, so the order among them is not foretold.
-        Strategy::Cost => 0,
     };
-    let Some(best) = candidates.iter().map(|(score, _)| sign * score).max() else {
+    if strategy == Strategy::Cost {
+        let cheapest = candidates.iter().map(|fit| fit.price.clone()).min();
+        candidates.retain(|fit| Some(&fit.price) == cheapest.as_ref());
+    }
+    let Some(best) = candidates.iter().map(|fit| sign * fit.headroom).max() else {
         return Expected::Nobody;
     };
-    let near = candidates.into_iter().filter(|(score, _)| sign * score + TOLERANCE >= best);
-    Expected::Grant(near.map(|(_, cluster)| cluster).collect())
+    let near = candidates.into_iter().filter(|fit| sign * fit.headroom + TOLERANCE >= best);
+    Expected::Grant(near.map(|fit| fit.cluster).collect())
 }

@@ -39,7 +39,8 @@ pub(super) struct Version {
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     pub(super) requester: ClusterId,
-    pub(super) key: Key,
+    /// What was adopted has none.
+    pub(super) key: Option<Key>,
     pub(super) ask: Ask,
     pub(super) priority: i32,
     pub(super) arrival: u64,
@@ -71,7 +72,7 @@ impl Life {
         }
     }
 
-    fn remember(&mut self, revision: Revision) {
+    pub(super) fn remember(&mut self, revision: Revision) {
         let (phase, provider) = (self.phase, self.provider.clone());
         let version = Version { phase, provider, amounts: self.amounts, expires: self.expires };
         self.versions.push((revision, version));
@@ -92,7 +93,8 @@ impl Auditor {
                 scene.sometimes.hit("memory of keys given up");
                 self.forgotten(reservations, tombstones);
             }
-            Event::Adopted { id, .. } => self.fail("I10", format!("{id} adopted out of nothing")),
+            Event::Adopted { .. } => self.adopted(event, scene),
+            Event::Restored { .. } => self.forgot(scene.sometimes),
             _ => match event.reservation() {
                 Some(id) => self.moved(id, event, scene),
                 None => self.operated(event, scene.writer, scene.sometimes),
@@ -112,28 +114,8 @@ impl Auditor {
         self.expect(old.is_none(), "I5", || format!("{key} of {requester} twice: {old:?}, {id}"));
         let revoked = self.revoked.contains(requester);
         self.expect(!revoked, "I1", || format!("{requester} is revoked and gets {id}"));
-        let mut life = Life {
-            requester: requester.clone(),
-            key: key.clone(),
-            ask: ask.clone(),
-            priority: *priority,
-            arrival: self.arrivals,
-            born: self.revision,
-            phase: Phase::Pending,
-            provider: None,
-            amounts: Amounts::default(),
-            held: Amounts::default(),
-            generation: 0,
-            acknowledged: 0,
-            until: *until,
-            expires: None,
-            activate_by: None,
-            changed: self.time,
-            reason: None,
-            confirmation: None,
-            issued_ms: self.now_ms,
-            versions: Vec::new(),
-        };
+        let mut life = self.newborn(requester, ask.clone());
+        (life.key, life.priority, life.until) = (Some(key.clone()), *priority, *until);
         life.remember(self.revision);
         self.live.insert(*id);
         let old = self.lives.insert(*id, life);
@@ -151,10 +133,11 @@ impl Auditor {
             };
             let early = !is_over(life.phase) || kept(life.changed);
             self.expect(!early, "I5", || format!("{id} and its key are forgotten too early"));
-            let bond = (life.requester, life.key);
+            self.live.remove(id);
+            let Some(key) = life.key else { continue };
+            let bond = (life.requester, key);
             self.acked.remove(&bond);
             self.keys.remove(&bond);
-            self.live.remove(id);
         }
         for bond in tombstones {
             let old = self.keys.remove(bond);
@@ -255,6 +238,9 @@ impl Auditor {
             _ => {}
         }
         let Some(cluster) = event.cluster() else { return };
+        if let (Event::Reconciled { .. }, Some(reported)) = (event, &mut self.reported) {
+            reported.insert(cluster.clone());
+        }
         if let Event::Lost { note, .. } = event
             && note.by == Actor::Broker
         {

@@ -8,10 +8,11 @@
 use std::cmp::Reverse;
 
 use sublet_broker::engine::Engine;
+use sublet_core::decision::{Constraint, Match};
 use sublet_core::event::Event;
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::policy::{Allowance, Clusters};
-use sublet_core::reservation::Phase;
+use sublet_core::reservation::{Ask, Phase};
 use sublet_core::resources::Kind;
 use sublet_core::time::Time;
 use sublet_log::Writer;
@@ -52,8 +53,11 @@ impl Auditor {
             sometimes.hit("nothing left to do while somebody waited");
         }
         let vain = waiting.into_iter().find_map(|(id, life)| {
-            let fits = |(provider, room): &&(ClusterId, Amounts)| self.fits(life, provider, *room);
-            let (provider, room) = rooms.iter().find(fits)?;
+            let mut rooms = rooms.iter();
+            let (provider, room) = rooms.find_map(|(provider, advert)| {
+                let room = self.room_by(provider, advert);
+                self.fits(life, (provider, advert), room).then_some((provider, room))
+            })?;
             Some(format!("{id} waits, and {provider} has {room:?}: {life:?}"))
         });
         if let Some(vain) = vain {
@@ -79,7 +83,7 @@ impl Auditor {
         if !before.is_empty() {
             sometimes.hit("passed one that did not fit");
         }
-        let passed = before.into_iter().find(|(_, life)| self.fits(life, provider, room));
+        let passed = before.into_iter().find(|(_, life)| self.fits(life, (provider, advert), room));
         let passed = passed.map(|(id, life)| {
             format!("{event:?} passes {id}, which fits into {room:?} of {provider}: {life:?}")
         });
@@ -99,24 +103,25 @@ impl Auditor {
     }
 
     /// Would this be granted there, with so much room?
-    fn fits(&self, life: &Life, provider: &ClusterId, room: Amounts) -> bool {
+    fn fits(&self, life: &Life, (provider, advert): (&ClusterId, &Advert), room: Amounts) -> bool {
         let wanted = amounts(&life.ask.resources);
         life.requester != *provider
             && life.ask.target.as_ref().is_none_or(|target| target == provider)
+            && meets(&life.ask, advert)
             && self.permits(&life.requester, provider)
             && !self.exceeds(&life.requester, wanted)
             && less(wanted, room) == Amounts::default()
     }
 
     /// What a broker could lend beyond doubt: where it heard somebody lately who is open.
-    fn rooms(&self, writer: Writer, now: Time) -> Vec<(ClusterId, Amounts)> {
+    fn rooms(&self, writer: Writer, now: Time) -> Vec<(ClusterId, &Advert)> {
         let fresh = self.policy.silence.suspect_min.min(self.policy.silence.stale_after);
         let mine = self.ears.iter().filter(|((by, _), ear)| *by == writer && ear.heard);
         let rooms = mine.filter_map(|((_, cluster), ear)| {
             let (heard_at, advert) = ear.newest?;
             let open = now.since(heard_at) < fresh && self.is_open(cluster);
             let advert = self.adverts.get(advert).filter(|_| open)?;
-            Some((cluster.clone(), self.room_by(cluster, advert)))
+            Some((cluster.clone(), advert))
         });
         rooms.collect()
     }
@@ -124,7 +129,8 @@ impl Auditor {
     /// Nothing that operators decided forbids to lend there.
     pub(super) fn is_open(&self, provider: &ClusterId) -> bool {
         let standing = self.standings.get(provider);
-        !self.revoked.contains(provider) && standing.is_none_or(|one| !one.cordoned && !one.lost)
+        let known = !self.revoked.contains(provider) && !self.awaits(provider);
+        known && standing.is_none_or(|one| !one.cordoned && !one.lost)
     }
 
     /// What is left of what an advertisement said, under the cap.
@@ -136,6 +142,20 @@ impl Auditor {
             std::array::from_fn(|d| room[d].min(under[d]))
         })
     }
+}
+
+/// Does a cluster's advertisement have the labels that are asked for? As Kubernetes' selectors do.
+pub(super) fn meets(ask: &Ask, advert: &Advert) -> bool {
+    ask.constraints.iter().all(|Constraint { label, is }| {
+        let value = advert.labels.get(label);
+        let among = |values: &[String]| values.iter().any(|one| Some(one) == value);
+        match is {
+            Match::In(values) => among(values),
+            Match::NotIn(values) => !among(values),
+            Match::Exists => value.is_some(),
+            Match::Absent => value.is_none(),
+        }
+    })
 }
 
 /// What the operator's policy says, read anew.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use sublet_broker::engine::Failure;
 use sublet_broker::stream::Cursor;
-use sublet_core::advertisement::{Advertisement, Capabilities, GrantReport, Number};
+use sublet_core::advertisement::{Advertisement, Capabilities, Cost, GrantReport, Number};
 use sublet_core::id::{ClusterId, Generation, ReservationId, Revision};
 use sublet_core::instruction::{Duty, Instruction, Side};
 use sublet_core::plan::Command;
@@ -17,6 +17,9 @@ use sublet_core::resources::Resources;
 use super::{Task, World};
 use crate::dice::Dice;
 use crate::message::{Heard, Order, Party, Ticket};
+
+/// The label that some clusters have and some requests ask for.
+pub(super) const ZONE: &str = "zone";
 
 /// What a cluster really keeps for another.
 #[derive(Clone, Debug)]
@@ -44,6 +47,10 @@ pub struct Agent {
     pub has: Resources,
     /// What its own pods take.
     pub own: Resources,
+    /// What it says of itself beside amounts.
+    pub labels: BTreeMap<String, String>,
+    /// What lending costs there, if it says so.
+    cost: Option<Cost>,
     /// What it keeps for others.
     pub slices: BTreeMap<ReservationId, Slice>,
     /// What it took down, and on which instruction.
@@ -75,6 +82,8 @@ impl Agent {
             has: base.clone(),
             base,
             own,
+            labels: draw_labels(&mut dice.fork(1)),
+            cost: draw_cost(&mut dice.fork(2)),
             slices: BTreeMap::new(),
             gone: BTreeMap::new(),
             life: 0,
@@ -90,6 +99,11 @@ impl Agent {
             arrives_ms: 0,
             dice,
         }
+    }
+
+    /// What was taken down may have to be put up again: the broker has forgotten that it ended.
+    pub(super) fn forget_ends(&mut self) {
+        self.gone.clear();
     }
 
     /// What pods inside grants take.
@@ -120,6 +134,8 @@ impl Agent {
         };
         Advertisement {
             number: Some(Number { incarnation: self.life, sequence: self.sequence }),
+            labels: self.labels.clone(),
+            cost: self.cost.clone(),
             grants: Some(self.slices.iter().map(report).collect()),
             capabilities: Capabilities { acknowledge: true, activate: true, ..plain.capabilities },
             ..plain
@@ -153,6 +169,19 @@ impl Agent {
             self.gone.insert(id, generation);
         }
     }
+}
+
+/// Some clusters say where they are.
+pub(super) fn draw_labels(dice: &mut Dice) -> BTreeMap<String, String> {
+    let zone = ["north", "south"].get(dice.index(3));
+    zone.map(|zone| (ZONE.into(), (*zone).into())).into_iter().collect()
+}
+
+/// Few prices, so that some are equal.
+fn draw_cost(dice: &mut Dice) -> Option<Cost> {
+    let currency = ["EUR", "EUR", "USD"].get(dice.index(4))?;
+    let (cpu_micros, memory_micros) = (dice.between(1, 3) * 1000, dice.between(1, 2) * 100);
+    Some(Cost { cpu_micros, memory_micros, currency: (*currency).into() })
 }
 
 impl World {

@@ -80,6 +80,11 @@ impl Broker {
         }
     }
 
+    /// What it had noted is gone with its log.
+    pub(super) fn forget_market(&mut self) {
+        self.market.clear();
+    }
+
     pub(super) fn reading(&self, now_ms: u64) -> Reading {
         let born = self.process.as_ref().map_or(now_ms, |process| process.born_ms);
         let wall = (EPOCH_MS + now_ms).saturating_add_signed(self.wall_skew_ms);

@@ -4,13 +4,14 @@
 //! An old one sends no key, so the edge makes one per POST; it neither activates nor releases.
 
 use sublet_broker::engine::{Failure, Settled};
-use sublet_core::decision::Strategy;
+use sublet_core::decision::{Constraint, Match, Strategy};
 use sublet_core::id::{ClusterId, Key, ReservationId};
 use sublet_core::plan::{Command, Refusal, Reply, Which};
 use sublet_core::reservation::{Actor, Ask, Phase};
 use sublet_core::resources::Resources;
 use sublet_core::time::Span;
 
+use super::agent::ZONE;
 use super::{Task, World};
 use crate::dice::Dice;
 use crate::message::{Heard, Order, Party, Ticket};
@@ -50,6 +51,13 @@ pub(super) struct Request {
     id: Option<ReservationId>,
     ends: bool,
     uses: u64,
+}
+
+impl Request {
+    /// Nothing comes of it any more.
+    pub(super) fn forget(&mut self) {
+        (self.stage, self.call) = (Stage::Over, 0);
+    }
 }
 
 impl World {
@@ -123,8 +131,10 @@ impl World {
         let wait = (!old && dice.chance(300)).then(|| Span::from_secs(dice.between(2, 60)));
         let priority = i32::try_from(dice.below(3)).unwrap_or(0);
         let target = target.map(|target| target.name.clone());
+        let constraints = if old { vec![] } else { draw_constraints(&mut dice.fork(1)) };
         Ask {
             resources,
+            constraints,
             priority,
             target,
             strategy,
@@ -243,6 +253,19 @@ impl World {
         let pause = request.dice.between(50, 8000);
         self.after(pause, Task::Turn { request: at });
     }
+}
+
+/// Some must go to a place, or must not.
+fn draw_constraints(dice: &mut Dice) -> Vec<Constraint> {
+    let zone = vec![["north", "south"][dice.index(2)].to_owned()];
+    let is = match dice.below(32) {
+        0 | 1 => Match::In(zone),
+        2 => Match::NotIn(zone),
+        3 => Match::Exists,
+        4 => Match::Absent,
+        _ => return vec![],
+    };
+    vec![Constraint { label: ZONE.into(), is }]
 }
 
 fn next_stage(request: &mut Request) -> Stage {

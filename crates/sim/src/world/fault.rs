@@ -8,7 +8,9 @@ use sublet_core::resources::{Kind, Limits, Resources};
 use sublet_core::time::Time;
 use sublet_log::{Log, snapshot};
 
-use super::{Task, World};
+use super::agent::draw_labels;
+use super::client::Request;
+use super::{EPOCH_MS, Task, World};
 use crate::dice::Dice;
 use crate::home::Fate;
 use crate::message::{Order, Party};
@@ -49,6 +51,7 @@ impl World {
                     self.fail("I20", format!("no snapshot can be taken: {error}"));
                 }
             }
+            Act::Restore => self.restore(&mut dice),
             Act::Compact => {
                 let all = Time::from_millis(u64::MAX);
                 drop(self.home.handle(Fate::Fine).compact(all));
@@ -62,6 +65,29 @@ impl World {
         }
         self.known = self.home.lose_power();
         self.audit.truncated(&self.home.since(0));
+    }
+
+    /// The log is lost, and a backup from some time ago takes its place. With it everything stops:
+    /// what was on its way is lost, and agents begin anew with what their clusters keep.
+    fn restore(&mut self, dice: &mut Dice) {
+        if self.brokers.len() != 1 || self.home.durable().0 == 0 {
+            return;
+        }
+        self.queue.retain(|_, task| matches!(task, Task::Operate { .. }));
+        self.kill(0, dice.between(10, 8000));
+        self.brokers[0].forget_market();
+        self.requests.iter_mut().for_each(Request::forget);
+        for at in 0..self.agents.len() {
+            self.kill_agent(at, dice.between(10, 20_000));
+            self.agents[at].forget_ends();
+        }
+        let (back, now) = (dice.below(300), Time::from_millis(EPOCH_MS + self.now));
+        if let Err(error) = self.home.restore(back, now) {
+            return self.fail("I20", format!("the log cannot be restored: {error}"));
+        }
+        self.known = self.home.count();
+        self.audit.restored(&self.home.since(0));
+        self.sometimes.hit("restored");
     }
 
     fn jump_wall(&mut self, at: usize, dice: &mut Dice) {
@@ -91,6 +117,9 @@ impl World {
         let eighths = if dice.chance(500) { 8 } else { dice.between(3, 8) };
         agent.has.cpu = agent.base.cpu / 8 * eighths;
         agent.has.memory = agent.base.memory / 8 * eighths;
+        if dice.chance(200) {
+            agent.labels = draw_labels(dice);
+        }
         fit_pods(agent);
     }
 

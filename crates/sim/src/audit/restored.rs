@@ -1,0 +1,116 @@
+//! After a restore: what was promised since the backup is forgotten, and nobody lends before it has
+//! reported what it keeps, or an operator vouched for it.
+
+use std::collections::BTreeSet;
+
+use sublet_core::event::Event;
+use sublet_core::id::{ClusterId, ReservationId};
+use sublet_core::reservation::{Ask, Phase};
+use sublet_log::{Record, Writer};
+
+use super::phase::counts;
+use super::shadow::Life;
+use super::{Amounts, Auditor, Scene, amounts, larger, less, plus};
+use crate::sometimes::Sometimes;
+
+impl Auditor {
+    /// The log was restored to these records: everybody begins again with them, and nothing that
+    /// was told since the backup is owed any more.
+    pub(crate) fn restored(&mut self, records: &[Record]) {
+        let fresh = Self::new(&self.policy);
+        let kept = std::mem::replace(self, fresh);
+        self.now_ms = kept.now_ms;
+        let mut ignored = Sometimes::default();
+        for record in records {
+            self.record(record, &[], &mut ignored);
+        }
+        // What was judged before is not judged again.
+        self.violation = kept.violation;
+    }
+
+    /// Must this cluster report before it lends?
+    pub(super) fn awaits(&self, cluster: &ClusterId) -> bool {
+        self.reported.as_ref().is_some_and(|reported| !reported.contains(cluster))
+    }
+
+    /// The log says that it was restored.
+    pub(super) fn forgot(&mut self, sometimes: &mut Sometimes) {
+        sometimes.hit("restored");
+        self.reported = Some(BTreeSet::new());
+    }
+
+    /// I10: only what a provider reports after a restore is adopted, as it reported it.
+    pub(super) fn adopted(&mut self, event: &Event, scene: &mut Scene<'_>) {
+        let Event::Adopted { id, requester, provider, amounts: taken, generation, expires_at } =
+            event
+        else {
+            return;
+        };
+        scene.sometimes.hit("adopted after a restore");
+        let kept = amounts(taken);
+        let reported = self.has_reported(scene.writer, provider, (*id, kept));
+        self.expect(reported, "I10", || format!("{id} is adopted, and {provider} has it not"));
+        let awaits = self.awaits(provider);
+        self.expect(awaits, "I10", || format!("{id} is adopted on {provider} out of nothing"));
+        let old = self.lives.get(id).cloned();
+        let foreign = old.as_ref().is_some_and(|life| {
+            let runs = matches!(life.phase, Phase::Pending | Phase::Reserved | Phase::Active);
+            let here = life.provider.as_ref().is_none_or(|known| known == provider);
+            !(runs && here && life.requester == *requester && life.generation < generation.0)
+        });
+        self.expect(!foreign, "I6", || format!("{id} is adopted over {old:?}"));
+        let ask = Ask { resources: taken.clone(), ..Ask::default() };
+        let mut life = old.unwrap_or_else(|| self.newborn(requester, ask));
+        let before = if counts(life.phase) { life.held } else { Amounts::default() };
+        life.held = larger(before, kept);
+        (life.amounts, life.phase) = (kept, Phase::Active);
+        (life.provider, life.expires) = (Some(provider.clone()), *expires_at);
+        (life.generation, life.acknowledged) = (generation.0, 0);
+        (life.activate_by, life.changed) = (None, self.time);
+        life.issued_ms = self.now_ms;
+        life.remember(self.revision);
+        let granted = self.granted.entry(provider.clone()).or_default();
+        *granted = plus(*granted, less(life.held, before));
+        self.live.insert(*id);
+        self.lives.insert(*id, life);
+    }
+
+    fn has_reported(
+        &self,
+        writer: Writer,
+        provider: &ClusterId,
+        (id, kept): (ReservationId, Amounts),
+    ) -> bool {
+        let ear = self.ears.get(&(writer, provider.clone()));
+        let heard = ear.into_iter().flat_map(|ear| &ear.lately);
+        let mut adverts = heard.filter_map(|(_, at)| self.adverts.get(*at));
+        adverts
+            .any(|advert| advert.grants.iter().any(|(one, as_is, _)| (*one, *as_is) == (id, kept)))
+    }
+
+    /// A reservation at its beginning, which has no key and has not been granted.
+    pub(super) fn newborn(&self, requester: &ClusterId, ask: Ask) -> Life {
+        Life {
+            requester: requester.clone(),
+            key: None,
+            ask,
+            priority: 0,
+            arrival: self.arrivals,
+            born: self.revision,
+            phase: Phase::Pending,
+            provider: None,
+            amounts: Amounts::default(),
+            held: Amounts::default(),
+            generation: 0,
+            acknowledged: 0,
+            until: self.time,
+            expires: None,
+            activate_by: None,
+            changed: self.time,
+            reason: None,
+            confirmation: None,
+            issued_ms: self.now_ms,
+            versions: Vec::new(),
+        }
+    }
+}
