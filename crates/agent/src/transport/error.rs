@@ -98,7 +98,7 @@ impl Error {
 
 /// Ours has a code for everything it says. What has none was said by somebody in between, who knows
 /// nothing of reservations: it is no word of the broker's, unless that is known to be an old one
-/// ([`Error::of_old`]).
+/// (`Error::of_old`).
 impl From<client::Error> for Error {
     fn from(error: client::Error) -> Self {
         match &error {
