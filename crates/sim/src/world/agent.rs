@@ -252,7 +252,8 @@ impl World {
             (Order::List(_, after), Heard::List(revision, list))
                 if agent.awaited == call.number =>
             {
-                agent.cursor = Some(revision);
+                // The batch in the making may change more under its revision, as with streams.
+                agent.cursor = Some(Revision(revision.0.saturating_sub(1)));
                 self.audit.delivers(&agent.name, &list);
                 if after.is_none() {
                     self.take_down_absent(at, &list);
