@@ -5,9 +5,13 @@
 //! that nothing falls between; what is seen twice is told twice, which is harmless because an
 //! instruction says how things are, not what to add. A reader that falls behind is given the whole
 //! list again.
+//!
+//! After a restore, the broker may have forgotten what a provider holds. Until that one has reported,
+//! it is told what is known, but never that this is everything: it would take the rest down.
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::id::{ClusterId, Revision};
@@ -17,6 +21,9 @@ use sublet_core::time::{Span, Time};
 use tokio::sync::mpsc::Receiver;
 
 use crate::engine::{Failure, Handle, News};
+
+/// How often it is looked whether somebody has reported by now.
+const REPORTED_EVERY: Duration = Duration::from_secs(1);
 
 /// A position in the stream of one cluster: everything up to this revision was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +83,9 @@ pub struct Part {
     pub cursor: Cursor,
     /// This is everything there is to do: what is not in it is over.
     pub whole: bool,
+    /// Everything follows when the cluster has reported what it holds: the cursor is not one to
+    /// resume from.
+    pub early: bool,
     /// What to do.
     pub instructions: Vec<Instruction>,
 }
@@ -97,9 +107,10 @@ impl Part {
         };
         // The batch in the making may change more under its revision, so only the one before it was
         // told completely.
-        let early = u64::from(!planted(Bug::CursorTooFar));
-        let revision = Revision(ledger.stamp().revision.0.saturating_sub(early));
-        Self { cursor: Cursor { revision, time: now }, whole: from.is_none(), instructions }
+        let open = u64::from(!planted(Bug::CursorTooFar));
+        let revision = Revision(ledger.stamp().revision.0.saturating_sub(open));
+        let cursor = Cursor { revision, time: now };
+        Self { cursor, whole: from.is_none(), early: false, instructions }
     }
 }
 
@@ -120,7 +131,8 @@ impl Reader {
     pub fn hear(&self, News { revision, time, instructions }: News) -> Option<Part> {
         let cursor = Cursor { revision, time };
         let newer = revision > self.seen || planted(Bug::OldNews);
-        (newer && !planted(Bug::NewsUntold)).then_some(Part { cursor, whole: false, instructions })
+        let part = Part { cursor, whole: false, early: false, instructions };
+        (newer && !planted(Bug::NewsUntold)).then_some(part)
     }
 }
 
@@ -134,6 +146,8 @@ pub struct Stream {
     reader: Reader,
     /// It is watched anew, and its reader was not given the whole list yet.
     behind: bool,
+    /// Its reader has not reported since a restore, and was not given the whole list.
+    early: bool,
 }
 
 impl Stream {
@@ -146,35 +160,56 @@ impl Stream {
     ) -> Result<(Self, Part), Failure> {
         let news = handle.watch(cluster.clone())?;
         let reader = Reader::default();
-        let mut stream = Self { handle, cluster, retention, news, reader, behind: false };
+        let (behind, early) = (false, false);
+        let mut stream = Self { handle, cluster, retention, news, reader, behind, early };
         let first = stream.look(after).await?;
-        stream.reader.looked(&first);
+        stream.looked(&first);
         Ok((stream, first))
     }
 
     /// What comes next; waits for it. Nothing is lost when the wait is given up.
     pub async fn next(&mut self) -> Result<Part, Failure> {
-        if !self.behind {
-            while let Some(news) = self.news.recv().await {
-                if let Some(part) = self.reader.hear(news) {
-                    return Ok(part);
+        while !self.behind {
+            tokio::select! {
+                news = self.news.recv() => match news {
+                    Some(news) => {
+                        if let Some(part) = self.reader.hear(news) {
+                            return Ok(Part { early: self.early, ..part });
+                        }
+                    }
+                    // Too slow, or the engine has ended; then it cannot be watched again either.
+                    None => {
+                        self.news = self.handle.watch(self.cluster.clone())?;
+                        self.behind = true;
+                    }
+                },
+                () = tokio::time::sleep(REPORTED_EVERY), if self.early => {
+                    let part = self.look(None).await?;
+                    if part.whole {
+                        self.looked(&part);
+                        return Ok(part);
+                    }
                 }
             }
-            // Too slow, or the engine has ended; then it cannot be watched again either.
-            self.news = self.handle.watch(self.cluster.clone())?;
-            self.behind = true;
         }
-        let whole = self.look(None).await?;
+        let part = self.look(None).await?;
         self.behind = false;
-        self.reader.looked(&whole);
-        Ok(whole)
+        self.looked(&part);
+        Ok(part)
+    }
+
+    fn looked(&mut self, part: &Part) {
+        self.early = part.early;
+        self.reader.looked(part);
     }
 
     async fn look(&self, after: Option<Cursor>) -> Result<Part, Failure> {
         let (cluster, retention) = (self.cluster.clone(), self.retention);
-        let seen = self
-            .handle
-            .look(move |books, now| Part::look(books.ledger(), &cluster, after, now, retention))?;
+        let seen = self.handle.look(move |books, now| {
+            let part = Part::look(books.ledger(), &cluster, after, now, retention);
+            let early = part.whole && books.ledger().awaits_report(&cluster);
+            Part { whole: part.whole && !early, early, ..part }
+        })?;
         seen.await.map_err(|_| Failure::Unavailable)
     }
 }

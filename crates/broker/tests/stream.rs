@@ -9,9 +9,9 @@ use gated::Gated;
 
 use sublet_broker::engine::{self, Handle, Options, Running};
 use sublet_broker::stream::{Cursor, Part, Stream};
-use sublet_core::advertisement::Advertisement;
+use sublet_core::advertisement::{Advertisement, GrantReport};
 use sublet_core::event::{Event, Note};
-use sublet_core::id::{ClusterId, ReservationId, Revision};
+use sublet_core::id::{ClusterId, Generation, ReservationId, Revision};
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::ledger::{Ledger, Stamp};
 use sublet_core::market::Freshness;
@@ -20,7 +20,7 @@ use sublet_core::policy::Policy;
 use sublet_core::reservation::{Actor, Ask};
 use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
-use sublet_log::{Log, Memory, Writer, snapshot};
+use sublet_log::{Body, Head, Log, Memory, Record, Writer, snapshot};
 
 const GIB: u64 = 1 << 30;
 const DAY: Span = Span::from_secs(24 * 3600);
@@ -145,6 +145,42 @@ fn a_cursor_of_the_history_that_a_restore_forgot_gets_the_whole_list() {
         assert!(is_whole("900.999000"));
         assert!(!is_whole("904.1001000"), "this is the 904 that it knows");
     }
+}
+
+#[tokio::test]
+async fn after_a_restore_nobody_is_told_what_is_over_before_it_has_reported_what_it_holds() {
+    let log = Memory::new();
+    let note = Note { by: Actor::Broker, why: "restored".into() };
+    let body = Body::of([Event::Restored { note }]).unwrap();
+    let restored = Record::seal(&Head::default(), Writer(1), Time::from_millis(1), body).unwrap();
+    log.append(&restored).unwrap();
+    let running = start(&Arc::new(log));
+    let handle = running.handle();
+    let (mut stream, first) = open(&handle, "c2", None).await;
+    assert!(first.early && !first.whole, "what it holds may have been forgotten");
+    let room = Resources::new(1_000_000, 1000 * GIB);
+    let held = GrantReport {
+        id: ReservationId::derive(&cluster("c1"), &"forgotten".parse().unwrap(), Revision(7)),
+        requester: cluster("c1"),
+        amounts: Resources::new(1000, GIB),
+        generation: Generation(1),
+        used: Resources::default(),
+        remaining: None,
+    };
+    let id = held.id;
+    let advertisement = Advertisement {
+        grants: Some(vec![held]),
+        ..Advertisement::plain(cluster("c2"), room, Resources::default())
+    };
+    handle.submit(Command::Advertise(Box::new(advertisement))).unwrap().answer().await.unwrap();
+    let mut part = next(&mut stream).await;
+    while part.early {
+        part = next(&mut stream).await;
+    }
+    assert!(part.whole);
+    assert_eq!(duties(&part), [(id, Side::Provider, Duty::Keep)]);
+    let (_, again) = open(&handle, "c2", None).await;
+    assert!(again.whole && !again.early);
 }
 
 #[tokio::test]

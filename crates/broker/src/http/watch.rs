@@ -192,7 +192,7 @@ impl Reader {
             self.push(&event);
         }
         // One line says where it stands by itself; of several, only what follows the last does.
-        let single = part.instructions.len() == 1 && !part.whole;
+        let single = part.instructions.len() == 1 && !part.whole && !part.early;
         if single {
             self.told = Some(part.cursor);
         }
@@ -200,7 +200,7 @@ impl Reader {
             let event = WatchEvent::instruction(instruction, self.cursor());
             self.push(&event);
         }
-        self.told = Some(part.cursor);
+        self.told = (!part.early).then_some(part.cursor);
         if !single {
             let event = WatchEvent::bookmark(self.cursor());
             self.push(&event);
