@@ -211,6 +211,8 @@ impl Auditor {
         let swept = self.clocks.get(&scene.writer).copied().unwrap_or(now);
         let grace = self.graces.get(&scene.writer).is_some_and(|over| swept < *over);
         self.expect(!(timed && grace), "I7", || format!("{id} ends {reason:?} within the grace"));
+        let awaits = life.provider.as_ref().is_some_and(|provider| self.awaits(provider));
+        self.expect(!(timed && awaits), "I7", || format!("{id} ends {reason:?} unreported"));
     }
 
     /// A provider is given up for silence only after the time that the operator set.

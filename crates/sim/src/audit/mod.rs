@@ -14,7 +14,7 @@
 //! | I4 | a refused request never becomes a reservation, once no copy of it is on its way |
 //! | I5 | one reservation per key; the same id for it; keys stay for their time |
 //! | I6 | phases move along a table of the auditor's own; one end each |
-//! | I7 | nothing ends before its time, nor within the grace of its writer; a broker that nothing hinders ends what is due within a second (three, with several brokers) |
+//! | I7 | nothing ends before its time, nor within the grace of its writer; nor while its provider must report after a restore; a broker that nothing hinders ends what is due within a second (three, with several brokers) |
 //! | I8 | capacity comes back only confirmed (and then the slice really is gone), lost, or from an old agent |
 //! | I9 | only the two sides are told; nobody confirms what it has not done; who watches has been told, at every cursor, how each of its reservations stood there, also across cuts and brokers, and never something older than before; a minute after the last fault, both sides hear of their newest instruction within ten seconds |
 //! | I10 | one in four steps that hear only advertisements: each reservation is what it was, but for who waited and is granted, and what an old agent ends unconfirmed; cordons and caps stay; only what was reported after a restore is adopted |
@@ -143,8 +143,8 @@ pub(crate) struct Auditor {
     looks_at_adverts: u64,
     /// The newest instruction of a reservation that a cluster heard of.
     delivered: BTreeMap<(ClusterId, ReservationId), u32>,
-    /// Since the last restore, if there was one: who reported, or was vouched for.
-    reported: Option<BTreeSet<ClusterId>>,
+    /// Since the last restore, if there was one: who reported, or was vouched for, and when.
+    reported: Option<BTreeMap<ClusterId, Time>>,
     /// When what faults broke must have mended.
     calm_from_ms: Option<u64>,
 }

@@ -1,11 +1,12 @@
 //! After a restore: what was promised since the backup is forgotten, and nobody lends before it has
 //! reported what it keeps, or an operator vouched for it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use sublet_core::event::Event;
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::reservation::{Ask, Phase};
+use sublet_core::time::Time;
 use sublet_log::{Record, Writer};
 
 use super::phase::counts;
@@ -30,13 +31,22 @@ impl Auditor {
 
     /// Must this cluster report before it lends?
     pub(super) fn awaits(&self, cluster: &ClusterId) -> bool {
-        self.reported.as_ref().is_some_and(|reported| !reported.contains(cluster))
+        self.reported.as_ref().is_some_and(|reported| !reported.contains_key(cluster))
     }
 
     /// The log says that it was restored.
     pub(super) fn forgot(&mut self, sometimes: &mut Sometimes) {
         sometimes.hit("restored");
-        self.reported = Some(BTreeSet::new());
+        self.reported = Some(BTreeMap::new());
+    }
+
+    /// When something could end for its time: not before its provider has reported.
+    pub(super) fn due(&self, life: &Life) -> Option<Time> {
+        let deadline = life.deadline()?;
+        let (Some(provider), Some(reported)) = (&life.provider, &self.reported) else {
+            return Some(deadline);
+        };
+        reported.get(provider).map(|at| deadline.max(*at))
     }
 
     /// I10: only what a provider reports after a restore is adopted, as it reported it.

@@ -239,7 +239,7 @@ impl Auditor {
         }
         let Some(cluster) = event.cluster() else { return };
         if let (Event::Reconciled { .. }, Some(reported)) = (event, &mut self.reported) {
-            reported.insert(cluster.clone());
+            reported.insert(cluster.clone(), self.time);
         }
         if let Event::Lost { note, .. } = event
             && note.by == Actor::Broker

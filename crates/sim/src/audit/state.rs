@@ -174,7 +174,7 @@ impl Auditor {
             due.saturating_add(bound_ms) < now.as_millis()
         };
         let lives = self.live.iter().filter_map(|id| Some((id, self.lives.get(id)?)));
-        let mut overdue = lives.filter(|(_, life)| life.deadline().is_some_and(late));
+        let mut overdue = lives.filter(|(_, life)| self.due(life).is_some_and(late));
         let overdue = overdue.next().map(|(id, life)| format!("{id} at {now:?}: {life:?}"));
         if let Some(overdue) = overdue {
             self.fail("I7", overdue);
