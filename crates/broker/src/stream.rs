@@ -171,17 +171,14 @@ impl Stream {
     pub async fn next(&mut self) -> Result<Part, Failure> {
         while !self.behind {
             tokio::select! {
-                news = self.news.recv() => match news {
-                    Some(news) => {
-                        if let Some(part) = self.reader.hear(news) {
-                            return Ok(Part { early: self.early, ..part });
-                        }
+                news = self.news.recv() => if let Some(news) = news {
+                    if let Some(part) = self.reader.hear(news) {
+                        return Ok(Part { early: self.early, ..part });
                     }
+                } else {
                     // Too slow, or the engine has ended; then it cannot be watched again either.
-                    None => {
-                        self.news = self.handle.watch(self.cluster.clone())?;
-                        self.behind = true;
-                    }
+                    self.news = self.handle.watch(self.cluster.clone())?;
+                    self.behind = true;
                 },
                 () = tokio::time::sleep(REPORTED_EVERY), if self.early => {
                     let part = self.look(None).await?;
