@@ -19,6 +19,7 @@ use sublet_core::instruction::{self, Instruction};
 use sublet_core::ledger::Ledger;
 use sublet_core::time::{Span, Time};
 use tokio::sync::mpsc::Receiver;
+use tokio::time::{Interval, interval};
 
 use crate::engine::{Failure, Handle, News};
 
@@ -146,8 +147,9 @@ pub struct Stream {
     reader: Reader,
     /// It is watched anew, and its reader was not given the whole list yet.
     behind: bool,
-    /// Its reader has not reported since a restore, and was not given the whole list.
-    early: bool,
+    /// Its reader has not reported since a restore, and was not given the whole list: when to look
+    /// again, however much there is to tell meanwhile.
+    early: Option<Interval>,
 }
 
 impl Stream {
@@ -160,7 +162,7 @@ impl Stream {
     ) -> Result<(Self, Part), Failure> {
         let news = handle.watch(cluster.clone())?;
         let reader = Reader::default();
-        let (behind, early) = (false, false);
+        let (behind, early) = (false, None);
         let mut stream = Self { handle, cluster, retention, news, reader, behind, early };
         let first = stream.look(after).await?;
         stream.looked(&first);
@@ -173,14 +175,14 @@ impl Stream {
             tokio::select! {
                 news = self.news.recv() => if let Some(news) = news {
                     if let Some(part) = self.reader.hear(news) {
-                        return Ok(Part { early: self.early, ..part });
+                        return Ok(Part { early: self.early.is_some(), ..part });
                     }
                 } else {
                     // Too slow, or the engine has ended; then it cannot be watched again either.
                     self.news = self.handle.watch(self.cluster.clone())?;
                     self.behind = true;
                 },
-                () = tokio::time::sleep(REPORTED_EVERY), if self.early => {
+                () = tick(&mut self.early) => {
                     let part = self.look(None).await?;
                     if part.whole {
                         self.looked(&part);
@@ -196,7 +198,7 @@ impl Stream {
     }
 
     fn looked(&mut self, part: &Part) {
-        self.early = part.early;
+        self.early = part.early.then(|| interval(REPORTED_EVERY));
         self.reader.looked(part);
     }
 
@@ -208,5 +210,13 @@ impl Stream {
             Part { whole: part.whole && !early, early, ..part }
         })?;
         seen.await.map_err(|_| Failure::Unavailable)
+    }
+}
+
+/// The next time to look; never, where there is nothing to look for.
+async fn tick(early: &mut Option<Interval>) {
+    match early {
+        Some(early) => drop(early.tick().await),
+        None => std::future::pending().await,
     }
 }

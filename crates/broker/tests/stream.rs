@@ -147,18 +147,30 @@ fn a_cursor_of_the_history_that_a_restore_forgot_gets_the_whole_list() {
     }
 }
 
-#[tokio::test]
-async fn after_a_restore_nobody_is_told_what_is_over_before_it_has_reported_what_it_holds() {
+/// A log that was restored from a backup in which nothing was.
+fn restored() -> Memory {
     let log = Memory::new();
     let note = Note { by: Actor::Broker, why: "restored".into() };
     let body = Body::of([Event::Restored { note }]).unwrap();
     let restored = Record::seal(&Head::default(), Writer(1), Time::from_millis(1), body).unwrap();
     log.append(&restored).unwrap();
-    let running = start(&Arc::new(log));
+    log
+}
+
+/// A cluster says what it holds.
+async fn report(handle: &Handle, name: &str, grants: Vec<GrantReport>) {
+    let room = Resources::new(1_000_000, 1000 * GIB);
+    let plain = Advertisement::plain(cluster(name), room, Resources::default());
+    let said = Advertisement { grants: Some(grants), ..plain };
+    handle.submit(Command::Advertise(Box::new(said))).unwrap().answer().await.unwrap();
+}
+
+#[tokio::test]
+async fn after_a_restore_nobody_is_told_what_is_over_before_it_has_reported_what_it_holds() {
+    let running = start(&Arc::new(restored()));
     let handle = running.handle();
     let (mut stream, first) = open(&handle, "c2", None).await;
     assert!(first.early && !first.whole, "what it holds may have been forgotten");
-    let room = Resources::new(1_000_000, 1000 * GIB);
     let held = GrantReport {
         id: ReservationId::derive(&cluster("c1"), &"forgotten".parse().unwrap(), Revision(7)),
         requester: cluster("c1"),
@@ -168,11 +180,7 @@ async fn after_a_restore_nobody_is_told_what_is_over_before_it_has_reported_what
         remaining: None,
     };
     let id = held.id;
-    let advertisement = Advertisement {
-        grants: Some(vec![held]),
-        ..Advertisement::plain(cluster("c2"), room, Resources::default())
-    };
-    handle.submit(Command::Advertise(Box::new(advertisement))).unwrap().answer().await.unwrap();
+    report(&handle, "c2", vec![held]).await;
     let mut part = next(&mut stream).await;
     while part.early {
         part = next(&mut stream).await;
@@ -181,6 +189,25 @@ async fn after_a_restore_nobody_is_told_what_is_over_before_it_has_reported_what
     assert_eq!(duties(&part), [(id, Side::Provider, Duty::Keep)]);
     let (_, again) = open(&handle, "c2", None).await;
     assert!(again.whole && !again.early);
+}
+
+#[tokio::test]
+async fn who_is_told_much_is_told_everything_all_the_same_when_it_has_reported() {
+    let running = start(&Arc::new(restored()));
+    let handle = running.handle();
+    report(&handle, "c2", vec![]).await;
+    let (mut stream, first) = open(&handle, "c1", None).await;
+    assert!(first.early);
+    report(&handle, "c1", vec![]).await;
+    // There is always news before a second has passed.
+    for number in 0..100 {
+        reserve(&handle, &format!("key-{number}")).await;
+        if next(&mut stream).await.whole {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it was never told everything");
 }
 
 #[tokio::test]
