@@ -42,12 +42,9 @@ pub struct Basis {
 impl Basis {
     /// What is free on the provider while the ledger holds `held` there.
     pub fn room(&self, held: &Resources) -> Resources {
-        let taken = held
-            .minus_floor(&self.covered)
-            .checked_add(&self.ghosts)
-            .and_then(|sum| sum.checked_add(&self.allocated));
-        // More than 64 bits are taken: nothing is free.
-        taken.map_or_else(|_| Resources::default(), |taken| self.allocatable.minus_floor(&taken))
+        // One after the other: where more than 64 bits are taken of something, none of it is free.
+        let free = self.allocatable.minus_floor(&self.allocated).minus_floor(&self.ghosts);
+        free.minus_floor(&held.minus_floor(&self.covered))
     }
 
     /// How much the provider has too little for what is taken there, of each resource of which the
