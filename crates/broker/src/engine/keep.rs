@@ -297,6 +297,21 @@ mod tests {
     }
 
     #[test]
+    fn history_goes_after_a_snapshot_and_after_a_start_with_a_smaller_bound() {
+        let log = with_a_record(0);
+        let looks = |history_bytes, records| {
+            let keeping = Keeping { records, history_bytes, ..Keeping::default() };
+            let mut keeper = Keeper::new(&log, keeping);
+            while keeper.look(Duration::ZERO, 0) {}
+            sublet_log::dump::oldest(&log).unwrap()
+        };
+        assert_eq!(looks(u64::MAX, 1), Revision(1), "there is place for it");
+        assert!(log.snapshot().unwrap().is_some());
+        assert_eq!(looks(u64::MAX, u64::MAX), Revision(1));
+        assert_eq!(looks(0, u64::MAX), Revision(2), "no new snapshot was needed");
+    }
+
+    #[test]
     fn what_an_earlier_process_wrote_counts() {
         let log = with_a_record(0);
         let bytes = bytes_after(&log, Revision(0));
