@@ -5,6 +5,7 @@
 //! A backend is level-triggered: it is told what should be, again and again, looks at what is, does
 //! the next thing, and says how far it is. It keeps no state of its own that a restart would lose.
 
+pub mod liqo;
 mod none;
 
 use futures_util::future::BoxFuture;

@@ -1,0 +1,62 @@
+//! Names, labels and annotations: Liqo's, as v1.2.0 has them, and ours beside them. Each is spelled
+//! here and nowhere else.
+
+use sublet_core::id::ClusterId;
+
+/// Whose fields ours are, to the API server.
+pub const WRITER: &str = "sublet-agent";
+
+/// Where Liqo lives.
+pub const LIQO_NAMESPACE: &str = "liqo";
+/// In there, the key of the cluster (`privateKey`, `publicKey`, both PEM).
+pub const KEYS_SECRET: &str = "authentication-keys";
+/// In there, the id of the cluster (`CLUSTER_ID`).
+pub const ID_CONFIG_MAP: &str = "liqo-clusterid-configmap";
+
+/// The class of our slices: Liqo leaves those of a class that it does not know to whoever does.
+pub const CLASS: &str = "sublet.io/reservation";
+/// The label of a virtual node that says which reservation it is.
+pub const RESERVATION: &str = "sublet.io/reservation";
+/// The annotation of a slice since when it is being taken down, in RFC 3339.
+pub const LEAVING_SINCE: &str = "sublet.io/leaving-since";
+/// The role that the agent binds itself to in each tenant namespace.
+pub const TENANT_ROLE: &str = "sublet-agent-tenant";
+/// The admission policy against grants that a consumer makes to itself.
+pub const POLICY: &str = "sublet-liqo-slices";
+
+/// The other cluster, on whatever is about one.
+pub const REMOTE_CLUSTER_ID: &str = "liqo.io/remote-cluster-id";
+/// Says of a namespace that it is a tenant's.
+pub const TENANT_NAMESPACE: &str = "liqo.io/tenant-namespace";
+/// Says of an object that it is to be copied to the other cluster, and to which.
+pub const REPLICATION: &str = "liqo.io/replication";
+/// See [`REPLICATION`].
+pub const REMOTE_ID: &str = "liqo.io/remoteID";
+/// Says of an object that it is a copy, and from where.
+pub const REPLICATED: &str = "liqo.io/replicated";
+/// See [`REPLICATED`].
+pub const ORIGIN_ID: &str = "liqo.io/originID";
+/// The annotation of a slice that makes a virtual node of it.
+pub const CREATE_VIRTUAL_NODE: &str = "liqo.io/create-virtual-node";
+/// The annotation of a slice's copy that lets no more pods in.
+pub const CORDON: &str = "liqo.io/cordon";
+/// The label of a virtual node's object that names its slice.
+pub const SLICE_NAME: &str = "liqo.io/resourceslice-name";
+/// The label of a node that is none, and its value.
+pub const NODE_TYPE: &str = "liqo.io/type";
+/// See [`NODE_TYPE`].
+pub const VIRTUAL_NODE: &str = "virtual-node";
+/// The label of shadow pods, and of their pods, that names the user of their slice.
+pub const CREATOR: &str = "liqo.io/creator-user";
+/// The annotation of a `ForeignCluster` that is given up.
+pub const UNREACHABLE: &str = "liqo.io/foreign-cluster-permanently-unreachable";
+
+/// The namespace in which everything about a pair is, on either side.
+pub fn tenant_namespace(peer: &ClusterId) -> String {
+    format!("liqo-tenant-{peer}")
+}
+
+/// The Secret in which Liqo keeps the certificate of a slice, at its provider.
+pub fn certificate_secret(slice: &str) -> String {
+    format!("liqo-remote-certificate-{slice}")
+}
