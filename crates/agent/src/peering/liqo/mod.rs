@@ -1,7 +1,127 @@
 //! Clusters joined by Liqo, through its custom resources alone: no kubeconfig of anybody else's
 //! cluster, one slice per reservation, granted by the provider's agent in exactly the amounts that
 //! are reserved, and taken back at the end.
+//!
+//! [`LiqoPeering`] does what the controllers want done; the [`Keeper`] beside it watches, says what
+//! changed, and keeps what was granted as it was granted.
 
 pub mod kinds;
 pub mod link;
 pub mod names;
+mod slice;
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use kube::Client;
+use sublet_core::advertisement::Backend;
+use sublet_core::instruction::Side;
+use tokio::sync::watch;
+
+pub use slice::{Extras, Keeper, Settings};
+
+use super::{Change, IsLive, Peering, Progress, Removal, Unwilling};
+use crate::controllers::Clock;
+use crate::transport::Order;
+use link::Links;
+use slice::{Ground, Provider, Requester, Wakes};
+
+/// Clusters joined by Liqo.
+pub struct LiqoPeering {
+    ground: Ground,
+    requester: Requester,
+    provider: Provider,
+    links: Arc<dyn Links>,
+    wakes: Arc<Wakes>,
+    unwilling: Unwilling,
+}
+
+impl LiqoPeering {
+    /// The peering, and the task that is to run beside it.
+    pub fn new(
+        client: Client,
+        links: Arc<dyn Links>,
+        settings: Settings,
+        clock: Clock,
+    ) -> (Self, Keeper) {
+        let ground = Ground::new(client, settings, clock);
+        let (tell, unwilling) = watch::channel(Some("Liqo was not looked at yet".to_owned()));
+        let requester = Requester::new(ground.clone(), Arc::clone(&links));
+        let provider = Provider::new(ground.clone(), Arc::clone(&links), unwilling.clone());
+        let wakes = Arc::new(Wakes::default());
+        let keeper = Keeper {
+            ground: ground.clone(),
+            requester: requester.clone(),
+            provider: provider.clone(),
+            wakes: Arc::clone(&wakes),
+            unwilling: tell,
+        };
+        (Self { ground, requester, provider, links, wakes, unwilling }, keeper)
+    }
+}
+
+impl Peering for LiqoPeering {
+    fn backend(&self) -> Backend {
+        Backend::Liqo
+    }
+
+    fn establish<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Progress> {
+        async move {
+            self.wakes.settled(order.side, &order.reservation);
+            let progress = match order.side {
+                Side::Requester => self.requester.establish(order).await,
+                Side::Provider => self.provider.keep(order).await,
+            };
+            progress.unwrap_or_else(|error| Progress::Pending(said(&error)))
+        }
+        .boxed()
+    }
+
+    fn withdraw<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Removal> {
+        async move {
+            let removal = match order.side {
+                Side::Requester => self.requester.release(order).await,
+                Side::Provider => self.provider.reclaim(order).await,
+            };
+            let removal = removal.unwrap_or_else(|error| Removal::Pending(said(&error)));
+            match removal {
+                Removal::Gone => self.wakes.settled(order.side, &order.reservation),
+                Removal::Pending(_) => self.wakes.soon(order.side, &order.reservation),
+            }
+            removal
+        }
+        .boxed()
+    }
+
+    fn sweep<'a>(&'a self, sides: &'a [Side], is_live: &'a IsLive) -> BoxFuture<'a, ()> {
+        async move {
+            if let Err(error) = slice::sweep(&self.ground, sides, is_live).await {
+                tracing::warn!(%error, "what nobody wants could not be looked for");
+            }
+        }
+        .boxed()
+    }
+
+    fn changed(&self) -> BoxFuture<'_, Change> {
+        async move {
+            tokio::select! {
+                change = self.wakes.next() => change,
+                () = self.links.changed() => Change::Everything,
+            }
+        }
+        .boxed()
+    }
+
+    fn unwilling(&self) -> Option<Unwilling> {
+        Some(self.unwilling.clone())
+    }
+}
+
+/// What the API server said, for people.
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
