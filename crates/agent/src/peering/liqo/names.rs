@@ -49,6 +49,8 @@ pub const SLICE_NAME: &str = "liqo.io/resourceslice-name";
 pub const NODE_TYPE: &str = "liqo.io/type";
 /// See [`NODE_TYPE`].
 pub const VIRTUAL_NODE: &str = "virtual-node";
+/// The lease that the virtual kubelets of a pair share.
+pub const KUBELETS_LEASE: &str = "virtual-kubelet-leader-election";
 /// The label of shadow pods, and of their pods, that names the user of their slice.
 pub const CREATOR: &str = "liqo.io/creator-user";
 /// The label of the requests for certificates that Liqo makes for other clusters.

@@ -29,6 +29,9 @@ pub struct Settings {
     pub extras: Extras,
     /// How long pods may take to leave before they are forced to.
     pub eviction: Span,
+    /// How long a requester has, at its provider's, to take its pods away and give the slice back: its
+    /// own deadline, and a moment to say so.
+    pub patience: Span,
     /// How long a slice may be there before its instruction is, until it is denied.
     pub grace: Span,
     /// Where instructions are.
@@ -41,15 +44,10 @@ impl Settings {
         Self {
             extras: Extras { pods: 110, storage: 20 << 30 },
             eviction: Span::from_secs(120),
+            patience: Span::from_secs(150),
             grace: Span::from_secs(30),
             namespace: namespace.to_owned(),
         }
-    }
-
-    /// How long a requester has, at its provider's, to take its pods away and give the slice back:
-    /// its own deadline, and a moment to say so.
-    pub(super) fn patience(&self) -> Span {
-        self.eviction.checked_add(Span::from_secs(30)).unwrap_or(self.eviction)
     }
 }
 

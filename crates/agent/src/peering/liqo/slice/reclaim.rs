@@ -36,7 +36,7 @@ impl Provider {
             let since = self.ground.since(&slices, slice, Mark::Reclaimed).await?;
             let is_going = slice.metadata.deletion_timestamp.is_some();
             let waited = self.ground.now().since(since);
-            if order.duty != Duty::Gone && !is_going && waited < self.ground.settings.patience() {
+            if order.duty != Duty::Gone && !is_going && waited < self.ground.settings.patience {
                 return Ok(pending("the requester is given time to take its pods away"));
             }
             let over = Decision::denied("ReservationOver", "the reservation is over");

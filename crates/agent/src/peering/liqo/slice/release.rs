@@ -12,7 +12,9 @@ use super::ground::{Answer, Mark, delete, merge};
 use super::requester::{Requester, is_virtual};
 use crate::peering::Removal;
 use crate::peering::liqo::kinds::{ForeignCluster, ResourceSlice};
-use crate::peering::liqo::names::{CLASS, CREATE_VIRTUAL_NODE, REPLICATION, UNREACHABLE};
+use crate::peering::liqo::names::{
+    CLASS, CREATE_VIRTUAL_NODE, KUBELETS_LEASE, REPLICATION, UNREACHABLE,
+};
 use crate::transport::Order;
 
 impl Requester {
@@ -58,13 +60,22 @@ impl Requester {
 
     /// Nothing is left of it but what Liqo forgets.
     async fn tidy(&self, order: &Order) -> Answer<Removal> {
+        let is_last = self.others(&order.peer, &order.reservation).await?.is_empty();
+        // The virtual kubelets of a pair share one more.
+        let shared = is_last.then_some(KUBELETS_LEASE);
         let leases = self.ground.leases(&order.peer);
-        if let Some(lease) = leases.get_opt(&order.reservation).await? {
-            delete(&leases, &lease).await?;
+        let mut is_tidy = true;
+        for name in [order.reservation.as_str()].into_iter().chain(shared) {
+            if let Some(lease) = leases.get_opt(name).await? {
+                delete(&leases, &lease).await?;
+                is_tidy = false;
+            }
+        }
+        if !is_tidy {
             // A virtual kubelet that is still ending would make it again: it is looked at once more.
             return Ok(pending("the lease of the virtual kubelet is being removed"));
         }
-        if self.others(&order.peer, &order.reservation).await?.is_empty() {
+        if is_last {
             self.links.unused(Side::Requester, &order.peer).await;
         }
         Ok(Removal::Gone)
