@@ -137,7 +137,7 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
         let tenant = ["-n", "liqo-tenant-rome"];
         milan.kubectl_as(&path, &[&tenant, arguments].concat()).map_err(|error| error.to_string())
     };
-    assert!(kubectl(&["get", "resourceslices", "rsv-self"]).is_ok(), "it may look");
+    kubectl(&["get", "resourceslices", "rsv-self"]).unwrap();
     let status = r#"{"status":{"resources":{"cpu":"64"}}}"#;
     let status = [
         "patch",
