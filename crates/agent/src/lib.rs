@@ -13,6 +13,7 @@ pub mod offer;
 pub mod advertise;
 pub mod transport;
 pub mod publish;
+pub mod relay;
 pub mod peering;
 pub mod controllers;
 pub mod leader;
