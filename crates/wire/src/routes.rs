@@ -100,6 +100,8 @@ pub mod paths {
     pub const FAIL: &str = "/api/v1/reservations/{id}/fail";
     /// What a cluster must do.
     pub const INSTRUCTIONS: &str = "/api/v1/instructions";
+    /// What agents tell each other.
+    pub const MESSAGES: &str = "/api/v1/messages";
     /// What the broker knows of clusters.
     pub const CLUSTERS: &str = "/api/v1/clusters";
     /// What it knows of one.

@@ -271,6 +271,7 @@ impl Desk {
                 self.wanted.hear(order);
                 self.queue.push(key);
             }
+            News::Message(message) => self.context.peering.hear(message),
             News::Synced => return self.wanted.complete().map(|reach| self.listed(reach)),
         }
         None

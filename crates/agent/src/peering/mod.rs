@@ -11,6 +11,7 @@ mod none;
 use futures_util::future::BoxFuture;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
+use sublet_wire::v1::Message;
 
 pub use none::NoPeering;
 
@@ -74,6 +75,13 @@ pub trait Peering: Send + Sync + 'static {
     /// Waits until something changed by itself, so that it is looked at again. Nothing is lost when
     /// the future is dropped.
     fn changed(&self) -> BoxFuture<'_, Change>;
+
+    /// Takes what another cluster's agent sent through the broker. It must not block: what takes time
+    /// is done later, by whoever waits for [`changed`](Self::changed). What is not understood is
+    /// dropped, and so is everything where there is nothing to say to each other.
+    fn hear(&self, message: Message) {
+        drop(message);
+    }
 
     /// Whether what is lent can be kept within its bounds here, and if not, why; where that is not
     /// this backend's business, none.

@@ -26,6 +26,7 @@ async fn word(stream: &mut Instructions) -> String {
         Event::Connected => "connected".to_owned(),
         Event::Reset => "reset".to_owned(),
         Event::Instruction(told) => told.reservation_id,
+        Event::Message(told) => format!("{} says {}", told.from, told.content),
         Event::Synced => "synced".to_owned(),
         Event::Interrupted(Error::Closed { .. } | Error::Broken { .. }) => "cut".to_owned(),
         Event::Interrupted(Error::Silent { .. }) => "silent".to_owned(),

@@ -17,6 +17,7 @@ use futures_util::future::BoxFuture;
 use kube::Client;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
+use sublet_wire::v1::Message;
 use tokio::sync::watch;
 
 pub use slice::{Extras, Keeper, Settings};
@@ -111,6 +112,10 @@ impl Peering for LiqoPeering {
             }
         }
         .boxed()
+    }
+
+    fn hear(&self, message: Message) {
+        self.links.hear(message);
     }
 
     fn unwilling(&self) -> Option<Unwilling> {

@@ -67,3 +67,46 @@ pub fn tenant_namespace(peer: &ClusterId) -> String {
 pub fn certificate_secret(slice: &str) -> String {
     format!("liqo-remote-certificate-{slice}")
 }
+
+/// Who made an object, and the value that says that we did: nothing else is ever removed.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The annotation of a Tenant and of an Identity that names the link they belong to.
+pub const LINK: &str = "sublet.io/link";
+/// The annotation of a Tenant that says when it was last written, in RFC 3339.
+pub const OFFERED_AT: &str = "sublet.io/offered-at";
+/// The annotation of a signed nonce that says for which key Liqo was made to look at it.
+pub const SIGN_FOR: &str = "sublet.io/sign-for";
+/// The label of a `ForeignCluster` that goes with the link.
+pub const FOREIGN_MARK: &str = "sublet.io/goes-with-link";
+/// The annotation of a tenant namespace that says since when nothing is lent, in RFC 3339.
+pub const UNUSED_AS_PROVIDER: &str = "sublet.io/unused-as-provider-since";
+/// The same of what is borrowed.
+pub const UNUSED_AS_REQUESTER: &str = "sublet.io/unused-as-requester-since";
+/// The ConfigMap with the Liqo keys of other clusters.
+pub const PINS: &str = "sublet-liqo-keys";
+
+/// The Secret with the nonce of a provider, and its label.
+pub const NONCE_SECRET: &str = "liqo-nonce";
+/// See [`NONCE_SECRET`].
+pub const NONCE: &str = "liqo.io/nonce";
+/// The Secret with the nonce that a requester signs, and its label.
+pub const SIGNED_NONCE_SECRET: &str = "liqo-signed-nonce";
+/// See [`SIGNED_NONCE_SECRET`].
+pub const SIGNED_NONCE: &str = "liqo.io/signed-nonce";
+/// The Secret in which a provider's Liqo keeps the certificate of a requester.
+pub const TENANT_CERTIFICATE: &str = "liqo-remote-certificate";
+/// The label of the requests for certificates that Liqo makes for other clusters.
+pub const TENANT_CSR: &str = "liqo.io/remote-tenant-csr";
+/// The label of a Secret with a kubeconfig that says whose it is, and its value for a whole cluster's.
+pub const IDENTITY_TYPE: &str = "liqo.io/identity-type";
+/// See [`IDENTITY_TYPE`].
+pub const CONTROL_PLANE: &str = "ControlPlane";
+/// With which the replicator keeps such a Secret until nothing is replicated any more.
+pub const REPLICATOR_FINALIZER: &str = "crdreplicator.liqo.io/operator";
+/// The organization of a cluster's certificate in its provider.
+pub const ORGANIZATION: &str = "liqo.io";
+
+/// The identity of this cluster at a provider.
+pub fn control_plane_identity(provider: &ClusterId) -> String {
+    format!("controlplane-{provider}")
+}

@@ -4,16 +4,20 @@
 
 mod condition;
 mod foreign_cluster;
+mod identity;
 mod offloading;
 mod quota;
 mod shadow_pod;
 mod slice;
+mod tenant;
 mod virtual_node;
 
 pub use condition::{Condition, status};
 pub use foreign_cluster::{ForeignCluster, ForeignClusterSpec, ForeignClusterStatus};
+pub use identity::{Identity, IdentitySpec, IdentityStatus, Renew, RenewSpec, RenewStatus, SecretRef};
 pub use offloading::{NamespaceOffloading, NamespaceOffloadingSpec};
 pub use quota::{Enforcement, Quota, QuotaSpec};
 pub use shadow_pod::{ShadowPod, ShadowPodSpec};
 pub use slice::{ResourceSlice, ResourceSliceSpec, ResourceSliceStatus};
+pub use tenant::{Tenant, TenantSpec, TenantStatus};
 pub use virtual_node::{VirtualNode, VirtualNodeSpec};

@@ -18,6 +18,7 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
 use sublet_testkit::{Api, Cluster, Liqo, Setup, Tier, link_by_hand};
+use sublet_wire::v1::Message;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -79,6 +80,8 @@ impl Links for ByHand {
     fn unused<'a>(&'a self, _: Side, _: &'a ClusterId) -> BoxFuture<'a, ()> {
         std::future::ready(()).boxed()
     }
+
+    fn hear(&self, _: Message) {}
 
     fn changed(&self) -> BoxFuture<'_, ()> {
         std::future::pending().boxed()
