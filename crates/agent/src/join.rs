@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ListParams};
 use kube::Client;
+use kube::api::{Api, ListParams};
 use sublet_core::id::ClusterId;
 use sublet_core::time::Span;
 
@@ -114,6 +114,7 @@ impl Join<'_> {
             idle: self.config.link_idle,
             clock: clock::now,
             metrics: Arc::clone(self.metrics),
+            hook: None,
         }));
         let eviction = slices.eviction_deadline;
         let settings = Settings {

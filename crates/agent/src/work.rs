@@ -18,8 +18,8 @@ use crate::collect::NodeRules;
 use crate::config::Config;
 use crate::controllers::{self, Context};
 use crate::error::Error;
-use crate::metrics::Metrics;
 use crate::join::Join;
+use crate::metrics::Metrics;
 use crate::peering::Peering;
 use crate::publish::{Grid, Object, Publisher};
 use crate::run::Tasks;
@@ -40,13 +40,8 @@ impl Work<'_> {
     pub(crate) async fn begin(self, tasks: &mut Tasks) -> Result<(), Error> {
         let Self { config, client, cluster, metrics, ready } = self;
         let broker = broker(config)?;
-        let join = Join {
-            config,
-            client: &client,
-            cluster: &cluster,
-            broker: &broker,
-            metrics: &metrics,
-        };
+        let join =
+            Join { config, client: &client, cluster: &cluster, broker: &broker, metrics: &metrics };
         let peering = join.begin(tasks).await?;
         let profile = profile(config, cluster, peering.as_ref());
         profile.check().map_err(Error::Profile)?;
@@ -62,8 +57,7 @@ impl Work<'_> {
         let desk = Context::new(client, Arc::clone(&broker), peering, instructions, clock::now)
             .with_metrics(Arc::clone(&metrics));
         let contact = desk.contact();
-        let publisher =
-            Publisher::new(profile, grid, broker, object, metrics).unless(unwilling);
+        let publisher = Publisher::new(profile, grid, broker, object, metrics).unless(unwilling);
         tasks.own("the readiness", become_ready(told.clone(), ready, tasks.stopping()));
         tasks.own("the publisher", publisher.run(told, contact, tasks.stopping()));
         tasks.own("the watches", collector.run(tasks.stopping()));

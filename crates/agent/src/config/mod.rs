@@ -153,6 +153,9 @@ pub struct Config {
     pub peering: Option<Joining>,
     /// What a virtual node has beyond what is reserved.
     pub slices: Slices,
+    /// How long a link is kept that nobody needs.
+    #[serde(serialize_with = "print::text")]
+    pub link_idle: Span,
     /// Whether one of several agents works at a time.
     pub leader_elect: bool,
     /// Where probes are served.
@@ -211,6 +214,7 @@ impl Config {
             lend: flags.lend,
             peering: joining(flags)?,
             slices: slices(flags)?,
+            link_idle: flags.link_idle,
             leader_elect: flags.leader_elect,
             health_probe_address: address(
                 "health-probe-bind-address",

@@ -10,7 +10,9 @@ pub mod link;
 pub mod names;
 mod slice;
 
+use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -19,6 +21,7 @@ use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
 use sublet_wire::v1::Message;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 pub use slice::{Extras, Keeper, Settings};
 
@@ -27,6 +30,9 @@ use crate::controllers::Clock;
 use crate::transport::Order;
 use link::Links;
 use slice::{Ground, Provider, Requester, Wakes};
+
+/// How long a look at one reservation may take. It is then begun anew, from what is there.
+const LOOK_MAX: Duration = Duration::from_secs(30);
 
 /// Clusters joined by Liqo.
 pub struct LiqoPeering {
@@ -70,22 +76,26 @@ impl Peering for LiqoPeering {
     fn establish<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Progress> {
         async move {
             self.wakes.settled(order.side, &order.reservation);
-            let progress = match order.side {
-                Side::Requester => self.requester.establish(order).await,
-                Side::Provider => self.provider.keep(order).await,
+            let progress = async {
+                match order.side {
+                    Side::Requester => self.requester.establish(order).await,
+                    Side::Provider => self.provider.keep(order).await,
+                }
             };
-            progress.unwrap_or_else(|error| Progress::Pending(said(&error)))
+            bounded(progress).await.unwrap_or_else(Progress::Pending)
         }
         .boxed()
     }
 
     fn withdraw<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Removal> {
         async move {
-            let removal = match order.side {
-                Side::Requester => self.requester.release(order).await,
-                Side::Provider => self.provider.reclaim(order).await,
+            let removal = async {
+                match order.side {
+                    Side::Requester => self.requester.release(order).await,
+                    Side::Provider => self.provider.reclaim(order).await,
+                }
             };
-            let removal = removal.unwrap_or_else(|error| Removal::Pending(said(&error)));
+            let removal = bounded(removal).await.unwrap_or_else(Removal::Pending);
             match removal {
                 Removal::Gone => self.wakes.settled(order.side, &order.reservation),
                 Removal::Pending(_) => self.wakes.soon(order.side, &order.reservation),
@@ -123,10 +133,11 @@ impl Peering for LiqoPeering {
     }
 }
 
-/// What the API server said, for people.
-fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+/// What came of a look, within a bound; or why nothing did, for people.
+async fn bounded<T>(look: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+    match timeout(LOOK_MAX, look).await {
+        Err(_) => Err("the API server of this cluster does not answer".to_owned()),
+        Ok(Err(kube::Error::Api(status))) => Err(status.message.clone()),
+        Ok(looked) => looked.map_err(|error| error.to_string()),
     }
 }

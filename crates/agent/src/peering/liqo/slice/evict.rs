@@ -1,17 +1,22 @@
 //! Empties a virtual node: pods are asked to leave, as their disruption budgets allow, until a
 //! deadline; then they are made to.
 
+use std::time::Duration;
+
 use futures_util::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, EvictParams, ListParams, PartialObjectMeta};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use sublet_core::time::Time;
+use tokio::time::timeout;
 
 use super::ground::{Answer, Ground, code, gone, merge};
 
 /// How many pods are seen to at a look; the others at the next one.
 const PODS_MAX: u32 = 100;
+/// How long a pod is asked to leave before that is done again at the next look.
+const ASKING: Duration = Duration::from_secs(1);
 /// How many at the same time.
 const AT_ONCE: usize = 8;
 
@@ -23,7 +28,8 @@ impl Ground {
             merge(&self.nodes(), &name, &json!({ "spec": { "unschedulable": true } })).await?;
         }
         let on_it = ListParams::default().fields(&format!("spec.nodeName={name}")).limit(PODS_MAX);
-        let pods = self.all::<Pod>().list_metadata(&on_it).await?.items;
+        let mut pods = self.all::<Pod>().list_metadata(&on_it).await?.items;
+        pods.retain(leaves);
         let Some(first) = pods.first() else { return Ok(None) };
         let is_overdue = self.now().since(since) >= self.settings.eviction;
         let one = first.namespace().unwrap_or_default() + "/" + &first.name_any();
@@ -55,10 +61,18 @@ impl Ground {
         if pod.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        match gone(pods.evict(&name, &EvictParams::default()).await) {
-            // A disruption budget forbids it for now.
-            Err(error) if code(&error) == Some(429) => Ok(()),
-            evicted => evicted.map(drop),
+        // A disruption budget may forbid it for now; the client would ask again and again by itself.
+        match timeout(ASKING, pods.evict(&name, &EvictParams::default())).await.map(gone) {
+            Err(_) => Ok(()),
+            Ok(Err(error)) if code(&error) == Some(429) => Ok(()),
+            Ok(evicted) => evicted.map(drop),
         }
     }
+}
+
+/// Does it have to leave? What a `DaemonSet` has on every node comes back as long as there is the node,
+/// and goes with it.
+fn leaves(pod: &PartialObjectMeta<Pod>) -> bool {
+    !pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet")
+        && !pod.annotations().contains_key("kubernetes.io/config.mirror")
 }

@@ -20,7 +20,7 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 use sublet_crds::{ProviderInstruction, ReservationInstruction};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ground::{Answer, Ground, Mark};
 use super::provider::{Decision, Provider};
@@ -36,6 +36,8 @@ use crate::transport::Order;
 
 /// How many slices are seen to at the same time.
 const AT_ONCE: usize = 8;
+/// How long that may take.
+const ATTEND_MAX: Duration = Duration::from_secs(30);
 /// How often it is looked whether Liqo still enforces what is lent.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// The same while it does not, or could not be looked.
@@ -141,14 +143,20 @@ impl Keeper {
     fn attend(&self, key: Key) -> BoxFuture<'_, (Key, Outcome)> {
         async move {
             let (side, peer, name) = &key;
-            let attended = match side {
-                Side::Provider => self.attend_lent(peer, name).await,
-                Side::Requester => self.attend_borrowed(peer, name).await,
-            };
-            let outcome = attended.unwrap_or_else(|error| {
-                tracing::debug!(%error, name, "a slice is tried again");
-                Outcome::Retry(None)
+            let attended = timeout(ATTEND_MAX, async {
+                match side {
+                    Side::Provider => self.attend_lent(peer, name).await,
+                    Side::Requester => self.attend_borrowed(peer, name).await,
+                }
             });
+            let outcome = match attended.await {
+                Ok(Ok(outcome)) => outcome,
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, name, "a slice is tried again");
+                    Outcome::Retry(None)
+                }
+                Err(_) => Outcome::Retry(None),
+            };
             (key, outcome)
         }
         .boxed()
