@@ -63,6 +63,33 @@ pub(super) enum Step {
     Say(Say),
 }
 
+impl Step {
+    /// What it is called.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::MakeNamespace => "make namespace",
+            Self::Bind => "bind",
+            Self::MarkUsed(_) => "mark used",
+            Self::MarkUnused(..) => "mark unused",
+            Self::MakeNonce => "make nonce",
+            Self::DeleteCertificate => "delete certificate",
+            Self::WriteTenant(..) => "write tenant",
+            Self::DeleteTenant => "delete tenant",
+            Self::DeleteNonce => "delete nonce",
+            Self::WriteSigned(_) => "write signed nonce",
+            Self::Resign => "sign again",
+            Self::WriteIdentity(..) => "write identity",
+            Self::FreeCredential => "free kubeconfig",
+            Self::DeleteIdentity => "delete identity",
+            Self::DeleteSigned => "delete signed nonce",
+            Self::MarkForeign => "mark foreign cluster",
+            Self::DeleteNamespace => "delete namespace",
+            Self::DeleteForeign => "delete foreign cluster",
+            Self::Say(say) => say.topic().0,
+        }
+    }
+}
+
 /// What there is to tell.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Say {

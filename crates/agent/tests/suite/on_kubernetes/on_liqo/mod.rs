@@ -1,0 +1,4 @@
+//! Liqo on real clusters. `cargo xtask test` knows such tests by the name of this module, and leaves them
+//! out, by name, where Liqo cannot be had.
+
+mod linking;
