@@ -7,8 +7,8 @@ use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, SelectAll, select_all};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::PartialObjectMeta;
-use kube::runtime::watcher::{Config, Event};
-use kube::runtime::{WatchStreamExt, metadata_watcher};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use sublet_core::id::ClusterId;
@@ -36,15 +36,27 @@ impl Changes {
         let labelled = |label: &str| Config::default().labels(label);
         let pins = format!("metadata.name={}", names::PINS);
         let pins = watched(
-            Api::<ConfigMap>::namespaced(client.clone(), namespace),
+            Api::<Meta<ConfigMap>>::namespaced(client.clone(), namespace),
             Config::default().fields(&pins),
             |_| Some(Change::Pins),
         );
         Self(select_all([
-            watched::<Namespace>(Api::all(client.clone()), labelled(names::TENANT_NAMESPACE), of_pair),
+            watched::<Namespace>(
+                Api::all(client.clone()),
+                labelled(names::TENANT_NAMESPACE),
+                of_pair,
+            ),
             watched::<Tenant>(Api::all(client.clone()), labelled(names::REMOTE_CLUSTER_ID), about),
-            watched::<Identity>(Api::all(client.clone()), labelled(names::REMOTE_CLUSTER_ID), about),
-            watched::<ForeignCluster>(Api::all(client.clone()), labelled(names::FOREIGN_MARK), left),
+            watched::<Identity>(
+                Api::all(client.clone()),
+                labelled(names::REMOTE_CLUSTER_ID),
+                about,
+            ),
+            watched::<ForeignCluster>(
+                Api::all(client.clone()),
+                labelled(names::FOREIGN_MARK),
+                left,
+            ),
             pins,
         ]))
     }
@@ -62,7 +74,7 @@ impl Changes {
 type Meta<K> = PartialObjectMeta<K>;
 
 fn watched<K>(
-    api: Api<K>,
+    api: Api<Meta<K>>,
     config: Config,
     meaning: fn(&Meta<K>) -> Option<Change>,
 ) -> BoxStream<'static, Change>
@@ -70,7 +82,7 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     K::DynamicType: Default + Clone,
 {
-    let events = metadata_watcher(api, config).default_backoff();
+    let events = watcher(api, config).default_backoff();
     let changes = events.filter_map(move |event| async move {
         match event {
             Ok(Event::InitApply(object) | Event::Apply(object) | Event::Delete(object)) => {

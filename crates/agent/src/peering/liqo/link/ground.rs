@@ -21,7 +21,6 @@ use super::Error;
 #[derive(Clone)]
 pub(super) struct Ground {
     pub(super) client: Client,
-    pub(super) me: ClusterId,
     pub(super) peer: ClusterId,
     /// The namespace of the pair.
     pub(super) namespace: String,
@@ -38,12 +37,11 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    pub(super) fn new(client: &Client, me: &ClusterId, peer: &ClusterId) -> Self {
+    pub(super) fn new(client: &Client, peer: &ClusterId) -> Self {
         let namespace = names::tenant_namespace(peer);
         let (all, within) = (client.clone(), namespace.as_str());
         Self {
             client: client.clone(),
-            me: me.clone(),
             peer: peer.clone(),
             namespaces: Api::all(all.clone()),
             foreign: Api::all(all.clone()),

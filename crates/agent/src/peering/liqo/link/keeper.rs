@@ -22,7 +22,7 @@ use super::letters::Letters;
 use super::pins::Pins;
 use super::round::{After, Both, Memory, Office, Outcome, Round};
 use super::step::Wish;
-use super::{LinkState, Links, Post};
+use super::{Hook, LinkState, Links, Post};
 use crate::metrics::Metrics;
 use crate::relay::{Opened, Signer, Verifier};
 
@@ -56,6 +56,8 @@ pub struct Settings {
     pub clock: fn() -> Time,
     /// Where it is counted.
     pub metrics: Arc<Metrics>,
+    /// Called after each step, for whoever wants to stop there in a test.
+    pub hook: Option<Hook>,
 }
 
 /// Keeps the links. Work is done while [`run`](Self::run) is.
@@ -71,7 +73,7 @@ pub struct Keeper {
 impl Keeper {
     /// One that has not begun.
     pub fn new(settings: Settings) -> Self {
-        let Settings { client, cluster, namespace, credentials, post, idle, clock, metrics } =
+        let Settings { client, cluster, namespace, credentials, post, idle, clock, metrics, hook } =
             settings;
         let letters = Letters {
             me: cluster.clone(),
@@ -81,7 +83,7 @@ impl Keeper {
         };
         let pins = Pins::new(&client, &namespace);
         let office =
-            Office { client, me: cluster, pins, letters, idle, settling: SETTLING, clock };
+            Office { client, me: cluster, pins, letters, idle, settling: SETTLING, clock, hook };
         let (mail, letterbox) = mpsc::channel(MAIL_MAX);
         Self {
             office: Arc::new(office),
@@ -165,10 +167,9 @@ impl<'a> Desk<'a> {
     }
 
     fn pair(&mut self, peer: &ClusterId) -> &mut Pair {
-        self.pairs.entry(peer.clone()).or_insert_with(|| Pair {
-            memory: Some(Memory::default()),
-            ..Pair::default()
-        })
+        self.pairs
+            .entry(peer.clone())
+            .or_insert_with(|| Pair { memory: Some(Memory::default()), ..Pair::default() })
     }
 
     /// Begins rounds of those pairs that are due.
@@ -214,7 +215,9 @@ impl<'a> Desk<'a> {
             self.tell(side, &peer, &state);
         }
         let pause = match after {
-            After::Poll => Some(POLL_FIRST.saturating_mul(1 << (memory.polls / 2).min(6)).min(POLL_MAX)),
+            After::Poll => {
+                Some(POLL_FIRST.saturating_mul(1 << (memory.polls / 2).min(6)).min(POLL_MAX))
+            }
             After::Rest(span) => span.map(|span| Duration::from_millis(span.as_millis())),
             After::Forget => None,
         };

@@ -83,6 +83,9 @@ impl Post for Arc<dyn Broker> {
     }
 }
 
+/// Called with the name of each step that was taken; the work goes on when the future ends.
+pub type Hook = Arc<dyn Fn(&'static str) -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// Why a look or a step came to nothing.
 #[derive(Debug, thiserror::Error)]
 enum Error {

@@ -19,7 +19,7 @@ use super::seen::Seen;
 use super::step::{GRACE, Next, Scene, Step, Todo, Wish};
 use super::talk::Talk;
 use super::trouble::{Reason, Trouble};
-use super::{Error, LinkState, borrow, lend, next};
+use super::{Error, Hook, LinkState, borrow, lend, next};
 use crate::relay::Opened;
 
 /// More steps than any link needs in one go.
@@ -36,6 +36,7 @@ pub(super) struct Office {
     pub(super) idle: Span,
     pub(super) settling: Span,
     pub(super) clock: fn() -> Time,
+    pub(super) hook: Option<Hook>,
 }
 
 /// Something of either direction.
@@ -125,7 +126,7 @@ impl Round {
 
     async fn steps(&mut self, states: &mut Both<Option<LinkState>>) -> Result<After, Error> {
         let office = Arc::clone(&self.office);
-        let ground = Ground::new(&office.client, &office.me, &self.peer);
+        let ground = Ground::new(&office.client, &self.peer);
         let keys = keys(&office.client).await?;
         for _ in 0..STEPS_MAX {
             let now = (office.clock)();
@@ -141,7 +142,11 @@ impl Round {
                 Some((side, step)) => {
                     tracing::debug!(peer = %self.peer, ?side, ?step, "a step of a link");
                     self.memory.polls = 0;
+                    let word = step.word();
                     self.take(&ground, &keys, (side, step), now).await?;
+                    if let Some(hook) = &office.hook {
+                        hook(word).await;
+                    }
                 }
                 None => return Ok(self.after(&nexts, &seen, now)),
             }

@@ -63,6 +63,33 @@ pub(super) enum Step {
     Say(Say),
 }
 
+impl Step {
+    /// What it is called.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::MakeNamespace => "make namespace",
+            Self::Bind => "bind",
+            Self::MarkUsed(_) => "mark used",
+            Self::MarkUnused(..) => "mark unused",
+            Self::MakeNonce => "make nonce",
+            Self::DeleteCertificate => "delete certificate",
+            Self::WriteTenant(..) => "write tenant",
+            Self::DeleteTenant => "delete tenant",
+            Self::DeleteNonce => "delete nonce",
+            Self::WriteSigned(_) => "write signed nonce",
+            Self::Resign => "sign again",
+            Self::WriteIdentity(..) => "write identity",
+            Self::FreeCredential => "free kubeconfig",
+            Self::DeleteIdentity => "delete identity",
+            Self::DeleteSigned => "delete signed nonce",
+            Self::MarkForeign => "mark foreign cluster",
+            Self::DeleteNamespace => "delete namespace",
+            Self::DeleteForeign => "delete foreign cluster",
+            Self::Say(say) => say.topic().0,
+        }
+    }
+}
+
 /// What there is to tell.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Say {
@@ -129,7 +156,9 @@ impl For {
             Self::Signature => "for Liqo to sign the nonce",
             Self::Kubeconfig => "for Liqo to make a kubeconfig of the identity",
             Self::IdentityGone => "for the identity to go, which is being deleted",
-            Self::CredentialGone => "for the kubeconfig of the identity to go, which is being deleted",
+            Self::CredentialGone => {
+                "for the kubeconfig of the identity to go, which is being deleted"
+            }
             Self::Unlinked => "for the provider to take the link down",
         }
     }
@@ -192,7 +221,9 @@ pub(super) struct Scene<'a> {
 impl Scene<'_> {
     /// What comes before anything else where a link is wanted; none if all of that is there.
     pub(super) fn prepare(&self, side: Side) -> Option<Next> {
-        let Some(place) = &self.seen.namespace else { return Some(Next::step(Step::MakeNamespace)) };
+        let Some(place) = &self.seen.namespace else {
+            return Some(Next::step(Step::MakeNamespace));
+        };
         if place.is_deleting {
             return Some(self.wait(For::NamespaceGone));
         }
