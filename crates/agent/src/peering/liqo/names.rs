@@ -17,8 +17,11 @@ pub const ID_CONFIG_MAP: &str = "liqo-clusterid-configmap";
 pub const CLASS: &str = "sublet.io/reservation";
 /// The label of a virtual node that says which reservation it is.
 pub const RESERVATION: &str = "sublet.io/reservation";
-/// The annotation of a slice since when it is being taken down, in RFC 3339.
+/// The annotation of a requester's slice since when it is being taken down, in RFC 3339.
 pub const LEAVING_SINCE: &str = "sublet.io/leaving-since";
+/// The same on the provider's copy of it. Another one, because Liqo copies annotations, and because a
+/// consumer may not touch this one.
+pub const RECLAIMED_SINCE: &str = "sublet.io/reclaimed-since";
 /// The role that the agent binds itself to in each tenant namespace.
 pub const TENANT_ROLE: &str = "sublet-agent-tenant";
 /// The admission policy against grants that a consumer makes to itself.
@@ -46,8 +49,12 @@ pub const SLICE_NAME: &str = "liqo.io/resourceslice-name";
 pub const NODE_TYPE: &str = "liqo.io/type";
 /// See [`NODE_TYPE`].
 pub const VIRTUAL_NODE: &str = "virtual-node";
+/// The lease that the virtual kubelets of a pair share.
+pub const KUBELETS_LEASE: &str = "virtual-kubelet-leader-election";
 /// The label of shadow pods, and of their pods, that names the user of their slice.
 pub const CREATOR: &str = "liqo.io/creator-user";
+/// The label of the requests for certificates that Liqo makes for other clusters.
+pub const CSR_LABEL: &str = "liqo.io/remote-tenant-csr";
 /// The annotation of a `ForeignCluster` that is given up.
 pub const UNREACHABLE: &str = "liqo.io/foreign-cluster-permanently-unreachable";
 

@@ -31,10 +31,11 @@ pub struct ForeignClusterStatus {
 }
 
 impl ForeignCluster {
-    /// Does Liqo reach its API server? Only that: it stays so after an unlink until Liqo restarts.
-    pub fn is_reached(&self) -> bool {
+    /// Is it known that Liqo does not reach its API server? Before the first try nothing is said; and
+    /// that it does stays said after an unlink, until Liqo restarts.
+    pub fn is_out_of_reach(&self) -> bool {
         let conditions = self.status.as_ref().map(|status| status.conditions.as_slice());
         condition::status(conditions.unwrap_or_default(), "APIServerStatus")
-            .is_some_and(|said| said.status == "Established")
+            .is_some_and(|said| said.status != "Established")
     }
 }

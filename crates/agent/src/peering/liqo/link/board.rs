@@ -97,7 +97,8 @@ impl Board {
     ) -> Vec<(Side, LinkState)> {
         let mut news = Vec::new();
         let mut sheet = self.sheet();
-        for (side, state) in [(Side::Provider, states.provider), (Side::Requester, states.requester)]
+        for (side, state) in
+            [(Side::Provider, states.provider), (Side::Requester, states.requester)]
         {
             let (Some(state), Some(entry)) = (state, sheet.entries.get_mut(&(side, peer.clone())))
             else {
@@ -127,9 +128,8 @@ impl Board {
     /// How many links that are needed are ready, pending and failed.
     pub(super) fn count(&self, side: Side) -> [usize; 3] {
         let sheet = self.sheet();
-        let wanted = sheet.entries.iter().filter(|(key, entry)| {
-            key.0 == side && entry.wish == Wish::Wanted
-        });
+        let wanted =
+            sheet.entries.iter().filter(|(key, entry)| key.0 == side && entry.wish == Wish::Wanted);
         wanted.fold([0; 3], |[ready, pending, failed], (_, entry)| match entry.state {
             Some(LinkState::Ready) => [ready + 1, pending, failed],
             Some(LinkState::Failed(_)) => [ready, pending, failed + 1],

@@ -41,10 +41,22 @@ impl Changes {
             |_| Some(Change::Pins),
         );
         Self(select_all([
-            watched::<Namespace>(Api::all(client.clone()), labelled(names::TENANT_NAMESPACE), of_pair),
+            watched::<Namespace>(
+                Api::all(client.clone()),
+                labelled(names::TENANT_NAMESPACE),
+                of_pair,
+            ),
             watched::<Tenant>(Api::all(client.clone()), labelled(names::REMOTE_CLUSTER_ID), about),
-            watched::<Identity>(Api::all(client.clone()), labelled(names::REMOTE_CLUSTER_ID), about),
-            watched::<ForeignCluster>(Api::all(client.clone()), labelled(names::FOREIGN_MARK), left),
+            watched::<Identity>(
+                Api::all(client.clone()),
+                labelled(names::REMOTE_CLUSTER_ID),
+                about,
+            ),
+            watched::<ForeignCluster>(
+                Api::all(client.clone()),
+                labelled(names::FOREIGN_MARK),
+                left,
+            ),
             pins,
         ]))
     }

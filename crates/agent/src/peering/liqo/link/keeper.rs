@@ -167,10 +167,9 @@ impl<'a> Desk<'a> {
     }
 
     fn pair(&mut self, peer: &ClusterId) -> &mut Pair {
-        self.pairs.entry(peer.clone()).or_insert_with(|| Pair {
-            memory: Some(Memory::default()),
-            ..Pair::default()
-        })
+        self.pairs
+            .entry(peer.clone())
+            .or_insert_with(|| Pair { memory: Some(Memory::default()), ..Pair::default() })
     }
 
     /// Begins rounds of those pairs that are due.
@@ -216,7 +215,9 @@ impl<'a> Desk<'a> {
             self.tell(side, &peer, &state);
         }
         let pause = match after {
-            After::Poll => Some(POLL_FIRST.saturating_mul(1 << (memory.polls / 2).min(6)).min(POLL_MAX)),
+            After::Poll => {
+                Some(POLL_FIRST.saturating_mul(1 << (memory.polls / 2).min(6)).min(POLL_MAX))
+            }
             After::Rest(span) => span.map(|span| Duration::from_millis(span.as_millis())),
             After::Forget => None,
         };

@@ -15,9 +15,6 @@ use super::super::names;
 use super::trouble::{Reason, Trouble};
 use crate::relay::{LiqoKey, PublicKey};
 
-
-
-
 /// The key, and what can be done with it.
 #[derive(Clone)]
 pub(super) struct Keys {
@@ -70,10 +67,8 @@ impl Keys {
 
 /// A public key from its DER form.
 pub(super) fn public_key(der: &[u8]) -> Option<PublicKey> {
-    let pem = format!(
-        "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
-        BASE64.encode(der)
-    );
+    let pem =
+        format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", BASE64.encode(der));
     pem.parse().ok()
 }
 

@@ -106,9 +106,7 @@ fn look(scene: &Scene<'_>, tenant: &TenantSeen, nonce: &Nonce, link: LinkId) -> 
     }
     let standing = match (&tenant.access, &tenant.trouble) {
         (Some(_), _) => Next::ready(),
-        (None, Some(trouble)) => {
-            scene.wait(For::Grant).with_state(objected(scene, trouble))
-        }
+        (None, Some(trouble)) => scene.wait(For::Grant).with_state(objected(scene, trouble)),
         (None, None) => scene.wait(For::Grant),
     };
     let is_stale = tenant.link.as_ref() != Some(&link);

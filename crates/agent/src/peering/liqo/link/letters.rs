@@ -56,12 +56,7 @@ impl Letters {
         talk.said(say, matter.now, reached);
     }
 
-    fn write(
-        &self,
-        matter: &Matter<'_>,
-        say: &Say,
-        talk: &mut Talk,
-    ) -> Result<Message, Trouble> {
+    fn write(&self, matter: &Matter<'_>, say: &Say, talk: &mut Talk) -> Result<Message, Trouble> {
         let requester = match matter.side {
             Side::Requester => &self.me,
             Side::Provider => matter.peer,

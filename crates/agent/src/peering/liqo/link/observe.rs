@@ -197,9 +197,9 @@ fn tenant_seen(tenant: &Tenant) -> TenantSeen {
     let status = tenant.status.clone().unwrap_or_default();
     let access = Access { auth_params: status.auth_params, namespace: status.tenant_namespace };
     // What was granted to a key that was offered before is not granted to this one.
-    let granted = access.certified().is_some_and(|(certified, _)| {
-        key.as_ref().is_none_or(|key| *key == certified)
-    });
+    let granted = access
+        .certified()
+        .is_some_and(|(certified, _)| key.as_ref().is_none_or(|key| *key == certified));
     TenantSeen {
         is_ours: is_ours(&tenant.metadata),
         is_deleting: tenant.metadata.deletion_timestamp.is_some(),

@@ -9,8 +9,8 @@ use serde_json::json;
 use sublet_core::id::ClusterId;
 
 use super::super::names::{self, PINS, WRITER};
-use super::trouble::{Reason, Trouble};
 use super::Error;
+use super::trouble::{Reason, Trouble};
 use crate::relay::PublicKey;
 
 /// The keys that are pinned.
@@ -88,7 +88,9 @@ impl Pins {
         let event = Event {
             type_: EventType::Normal,
             reason: "KeyPinned".to_owned(),
-            note: Some(format!("the Liqo key of {cluster} is {fingerprint}: compare it with its operator")),
+            note: Some(format!(
+                "the Liqo key of {cluster} is {fingerprint}: compare it with its operator"
+            )),
             action: "Pin".to_owned(),
             secondary: None,
         };

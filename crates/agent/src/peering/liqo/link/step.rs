@@ -156,7 +156,9 @@ impl For {
             Self::Signature => "for Liqo to sign the nonce",
             Self::Kubeconfig => "for Liqo to make a kubeconfig of the identity",
             Self::IdentityGone => "for the identity to go, which is being deleted",
-            Self::CredentialGone => "for the kubeconfig of the identity to go, which is being deleted",
+            Self::CredentialGone => {
+                "for the kubeconfig of the identity to go, which is being deleted"
+            }
             Self::Unlinked => "for the provider to take the link down",
         }
     }
@@ -219,7 +221,9 @@ pub(super) struct Scene<'a> {
 impl Scene<'_> {
     /// What comes before anything else where a link is wanted; none if all of that is there.
     pub(super) fn prepare(&self, side: Side) -> Option<Next> {
-        let Some(place) = &self.seen.namespace else { return Some(Next::step(Step::MakeNamespace)) };
+        let Some(place) = &self.seen.namespace else {
+            return Some(Next::step(Step::MakeNamespace));
+        };
         if place.is_deleting {
             return Some(self.wait(For::NamespaceGone));
         }

@@ -64,12 +64,7 @@ impl Talk {
     }
 
     /// Takes in a letter of the pinned key.
-    pub(super) fn read(
-        &mut self,
-        opened: Opened,
-        me: &ClusterId,
-        now: Time,
-    ) -> Result<(), Error> {
+    pub(super) fn read(&mut self, opened: Opened, me: &ClusterId, now: Time) -> Result<(), Error> {
         let Opened { letter, .. } = opened;
         let (header, content) = (letter.header, letter.content);
         self.newest = Some(header.expires_at);

@@ -89,7 +89,9 @@ impl Reason {
             Self::SignatureRefused => {
                 "restart liqo-controller-manager in the requester, so that it signs with its present key"
             }
-            Self::CsrRefused => "the id of the requester's agent must be the id of its Liqo cluster",
+            Self::CsrRefused => {
+                "the id of the requester's agent must be the id of its Liqo cluster"
+            }
             Self::CsrChanged => {
                 "delete the Secret liqo-remote-certificate in the tenant namespace of the provider"
             }

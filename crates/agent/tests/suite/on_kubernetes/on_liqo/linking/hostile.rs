@@ -15,7 +15,8 @@ use sublet_wire::v1::Message;
 use super::relay::{inside, kind};
 use super::world::{Town, World, clock, folder, until};
 
-const TENANT: &str = "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";
+const TENANT: &str =
+    "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";
 const IDENTITY: &str = "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-milan/\
                         identities/controlplane-milan";
 const PINS: &str = "/api/v1/namespaces/sublet/configmaps";
@@ -108,8 +109,8 @@ pub(super) async fn letters_of_an_earlier_link_do_nothing(world: &mut World) {
     }
     let to = |name: &str| 3 * old.iter().filter(|letter| letter.to == name).count();
     until("all of them to be judged", || async {
-        let all = opened(&world.rome) >= rome + to("rome")
-            && opened(&world.milan) >= milan + to("milan");
+        let all =
+            opened(&world.rome) >= rome + to("rome") && opened(&world.milan) >= milan + to("milan");
         all.then_some(())
     })
     .await;
@@ -161,12 +162,12 @@ fn offer_of(key: &KeyPair, name: &str) -> TenantOffer {
 pub(super) async fn a_poser_is_nobody(world: &mut World) {
     world.linked().await;
     let before = standing(world);
-    let link: LinkId = world.milan.api.get(TENANT).unwrap()["metadata"]["annotations"]
-        ["sublet.io/link"]
-        .as_str()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let link: LinkId =
+        world.milan.api.get(TENANT).unwrap()["metadata"]["annotations"]["sublet.io/link"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
     let venice = folder(&world.authority, "venice");
     let stranger = folder(&crate::authority::Authority::new(), "rome");
     // Whoever has the authority's key can have this one.

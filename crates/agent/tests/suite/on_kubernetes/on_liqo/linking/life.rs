@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -19,7 +19,11 @@ pub(super) async fn a_link_comes_from_nothing_and_leaves_nothing(world: &mut Wor
     for again in [false, true] {
         let clock = Stopwatch::start();
         world.linked().await;
-        println!("linked after {:?}{}", clock.elapsed(), if again { " for the second time" } else { "" });
+        println!(
+            "linked after {:?}{}",
+            clock.elapsed(),
+            if again { " for the second time" } else { "" }
+        );
         let kinds: Vec<_> = world.relay.sent().iter().map(kind).collect();
         assert!(kinds.len() <= 5, "{kinds:?}");
         assert_eq!(world.rome.counted("sublet_agent_links{side=\"requester\",state=\"ready\"}"), 1);
@@ -100,7 +104,10 @@ pub(super) async fn letters_may_be_lost_doubled_and_late(world: &mut World) {
         let linked = clock.elapsed();
         world.unused().await;
         world.over().await;
-        println!("each first letter {fate:?}: linked after {linked:?}, gone after {:?}", clock.elapsed());
+        println!(
+            "each first letter {fate:?}: linked after {linked:?}, gone after {:?}",
+            clock.elapsed()
+        );
         let all = ["IdentityOffer", "Nonce", "TenantOffer", "Unlink", "Unlinked"];
         let seen = seen.lock().unwrap();
         assert!(all.iter().all(|kind| seen.contains(*kind)), "{seen:?}");
@@ -118,8 +125,7 @@ pub(super) async fn both_agents_may_end_after_each_step(world: &mut World) {
         Arc::new(move |step| {
             let ended = ended.clone();
             steps.fetch_add(1, Ordering::Relaxed);
-            let is_survived =
-                step == "tenant offer" && offers.fetch_add(1, Ordering::Relaxed) > 0;
+            let is_survived = step == "tenant offer" && offers.fetch_add(1, Ordering::Relaxed) > 0;
             async move {
                 if is_survived {
                     return;

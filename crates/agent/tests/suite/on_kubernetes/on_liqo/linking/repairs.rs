@@ -11,7 +11,8 @@ use sublet_testkit::wait::Stopwatch;
 
 use super::world::{Town, World, until};
 
-const TENANT: &str = "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";
+const TENANT: &str =
+    "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";
 const IDENTITY: &str = "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-milan/\
                         identities/controlplane-milan";
 const SLICES: &str =
@@ -119,7 +120,10 @@ pub(super) async fn everything_of_one_side_deleted_is_back(world: &mut World) {
         api.delete(&namespace).unwrap();
         another(api, &namespace, &before).await;
         world.linked().await;
-        println!("without its namespace for {peer}, it was linked again after {:?}", clock.elapsed());
+        println!(
+            "without its namespace for {peer}, it was linked again after {:?}",
+            clock.elapsed()
+        );
         let name = format!("rsv-of-{peer}");
         replicated(world, &name).await;
         removed(world, &[&name]).await;
