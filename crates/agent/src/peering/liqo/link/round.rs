@@ -159,7 +159,12 @@ impl Round {
         let mut nexts = Both { provider: Next::gone(), requester: Next::gone() };
         let mut step = None;
         for side in [Side::Provider, Side::Requester] {
-            self.memory.talks.of_mut(side).settle(seen);
+            let is_wanted = *self.wishes.of(side) == Wish::Wanted;
+            let talk = self.memory.talks.of_mut(side);
+            talk.settle(seen);
+            if !is_wanted {
+                talk.calm();
+            }
             let next = match side {
                 Side::Provider => lend::next(&self.scene(side, seen, now)),
                 Side::Requester => borrow::next(&self.scene(side, seen, now)),

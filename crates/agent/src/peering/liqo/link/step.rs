@@ -283,7 +283,7 @@ impl Scene<'_> {
 
     /// What is in the way, if anything is: at first only said, and then a failure.
     pub(super) fn pending(&self, text: String) -> LinkState {
-        match &self.talk.trouble {
+        match self.talk.trouble() {
             Some((since, trouble)) if self.now.since(*since) > GRACE => {
                 LinkState::Failed(trouble.clone())
             }

@@ -38,8 +38,10 @@ pub(super) struct Talk {
     /// What the answer to our offer is sealed to.
     pub(super) key: Option<(LinkId, seal::Key)>,
 
-    /// What the letters are in trouble about, and since when.
-    pub(super) trouble: Option<(Time, Trouble)>,
+    /// What is wrong with the letters that come or go, and since when.
+    trouble: Option<(Time, Trouble)>,
+    /// What the provider refused, and since when.
+    refused: Option<(Time, Trouble)>,
     said: Option<Said>,
     /// When a letter could not even be given to the broker.
     unreached: Option<Time>,
@@ -88,10 +90,10 @@ impl Talk {
                 let plain = key.open(&sealed, &header)?;
                 let read = serde_json::from_slice(&plain);
                 self.access = Some(read.map_err(|error| Error::Unreadable(error.to_string()))?);
-                self.trouble = None;
+                self.calm();
             }
             Content::Refusal { reason, message } => {
-                self.stumble(Trouble::refused(&from, reason, &message), now);
+                since(&mut self.refused, Trouble::refused(&from, reason, &message), now);
             }
             Content::Unlinked if is_requester => self.unlinked = Some(header.link),
             Content::Unlinked => {}
@@ -101,8 +103,17 @@ impl Talk {
 
     /// Something is wrong; since when, matters.
     pub(super) fn stumble(&mut self, trouble: Trouble, now: Time) {
-        let since = self.trouble.as_ref().map_or(now, |(since, _)| *since);
-        self.trouble = Some((since, trouble));
+        since(&mut self.trouble, trouble, now);
+    }
+
+    /// Nothing is wrong any more, or nobody cares.
+    pub(super) fn calm(&mut self) {
+        (self.trouble, self.refused) = (None, None);
+    }
+
+    /// What is wrong, and since when.
+    pub(super) fn trouble(&self) -> Option<&(Time, Trouble)> {
+        self.refused.as_ref().or(self.trouble.as_ref())
     }
 
     /// Forgets what is written down, so that it is not written again over what comes later.
@@ -170,6 +181,12 @@ impl Talk {
             _ => Span::ZERO,
         }
     }
+}
+
+/// Something is wrong from now on, or still.
+fn since(what: &mut Option<(Time, Trouble)>, trouble: Trouble, now: Time) {
+    let begun = what.as_ref().map_or(now, |(begun, _)| *begun);
+    *what = Some((begun, trouble));
 }
 
 /// What is left of a pause.

@@ -22,7 +22,7 @@ const IDENTITY: &str = "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-ten
 const PINS: &str = "/api/v1/namespaces/sublet/configmaps";
 const KEYS: &str = "/api/v1/namespaces/liqo/secrets/authentication-keys";
 
-fn refused(town: &Town<'_>, reason: &str) -> u64 {
+fn refused(town: &Town, reason: &str) -> u64 {
     town.counted(&format!("sublet_agent_letters_refused_total{{reason=\"{reason}\"}}"))
 }
 
@@ -31,7 +31,7 @@ fn fresh_key() -> KeyPair {
 }
 
 /// What of a link changes when it is made anew.
-fn standing(world: &World<'_>) -> [serde_json::Value; 4] {
+fn standing(world: &World) -> [serde_json::Value; 4] {
     let (tenant, identity) =
         (world.milan.api.get(TENANT).unwrap(), world.rome.api.get(IDENTITY).unwrap());
     [
@@ -42,7 +42,7 @@ fn standing(world: &World<'_>) -> [serde_json::Value; 4] {
     ]
 }
 
-pub(super) async fn a_key_that_is_not_pinned_is_refused(world: &mut World<'_>) {
+pub(super) async fn a_key_that_is_not_pinned_is_refused(world: &mut World) {
     // Loaded beforehand by Milan's operator, who was told another key.
     let pins = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -82,7 +82,7 @@ pub(super) async fn a_key_that_is_not_pinned_is_refused(world: &mut World<'_>) {
     world.over().await;
 }
 
-pub(super) async fn letters_of_an_earlier_link_do_nothing(world: &mut World<'_>) {
+pub(super) async fn letters_of_an_earlier_link_do_nothing(world: &mut World) {
     world.linked().await;
     world.unused().await;
     until("the end of the first link", || async {
@@ -98,7 +98,7 @@ pub(super) async fn letters_of_an_earlier_link_do_nothing(world: &mut World<'_>)
     old.iter().rev().cloned().for_each(|letter| world.relay.inject(letter));
     world.linked().await;
     let before = standing(world);
-    let opened = |town: &Town<'_>| {
+    let opened = |town: &Town| {
         let page = town.metrics.page();
         let of_letters = page.lines().filter(|line| line.contains("_letters_"));
         of_letters.filter_map(|line| line.rsplit_once(' ')?.1.parse::<usize>().ok()).sum::<usize>()
@@ -159,7 +159,7 @@ fn offer_of(key: &KeyPair, name: &str) -> TenantOffer {
     }
 }
 
-pub(super) async fn a_poser_is_nobody(world: &mut World<'_>) {
+pub(super) async fn a_poser_is_nobody(world: &mut World) {
     world.linked().await;
     let before = standing(world);
     let link: LinkId =
@@ -206,7 +206,7 @@ pub(super) async fn a_poser_is_nobody(world: &mut World<'_>) {
     world.over().await;
 }
 
-pub(super) async fn what_liqo_objects_to_is_said_to_both(world: &mut World<'_>) {
+pub(super) async fn what_liqo_objects_to_is_said_to_both(world: &mut World) {
     // Rome itself, with its own keys, but a request that Liqo does not take.
     let secret = world.rome.api.get(KEYS).unwrap()["data"]["privateKey"].clone();
     let pem = String::from_utf8(BASE64.decode(secret.as_str().unwrap()).unwrap()).unwrap();

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::relay::{Fate, kind};
 use super::world::{Town, World, until};
 
-pub(super) async fn a_link_comes_from_nothing_and_leaves_nothing(world: &mut World<'_>) {
+pub(super) async fn a_link_comes_from_nothing_and_leaves_nothing(world: &mut World) {
     for again in [false, true] {
         let clock = Stopwatch::start();
         world.linked().await;
@@ -39,7 +39,7 @@ pub(super) async fn a_link_comes_from_nothing_and_leaves_nothing(world: &mut Wor
     }
 }
 
-pub(super) async fn both_directions_of_a_pair_coexist(world: &mut World<'_>) {
+pub(super) async fn both_directions_of_a_pair_coexist(world: &mut World) {
     let (rome, milan) = (&world.rome, &world.milan);
     let clock = Stopwatch::start();
     until("four ends of two links", || async {
@@ -72,7 +72,7 @@ pub(super) async fn both_directions_of_a_pair_coexist(world: &mut World<'_>) {
     world.over().await;
 }
 
-pub(super) async fn a_link_that_is_needed_again_is_kept(world: &mut World<'_>) {
+pub(super) async fn a_link_that_is_needed_again_is_kept(world: &mut World) {
     world.linked().await;
     let nonce = Town::secret("rome", "liqo-nonce");
     let before = world.milan.api.get(&nonce).unwrap()["metadata"]["uid"].clone();
@@ -92,7 +92,7 @@ pub(super) async fn a_link_that_is_needed_again_is_kept(world: &mut World<'_>) {
 }
 
 /// Each kind of letter in turn: the first of it is lost, or comes twice, or after the next one.
-pub(super) async fn letters_may_be_lost_doubled_and_late(world: &mut World<'_>) {
+pub(super) async fn letters_may_be_lost_doubled_and_late(world: &mut World) {
     for fate in [Fate::IsLost, Fate::ArrivesTwice, Fate::IsLate] {
         let seen = Arc::new(Mutex::new(BTreeSet::new()));
         let known = Arc::clone(&seen);
@@ -116,7 +116,7 @@ pub(super) async fn letters_may_be_lost_doubled_and_late(world: &mut World<'_>) 
 
 /// An agent that never gets further than one step, over and over, for a whole life of a link. Only an
 /// offer is survived from the second time on: the key that opens its answer is in memory alone.
-pub(super) async fn both_agents_may_end_after_each_step(world: &mut World<'_>) {
+pub(super) async fn both_agents_may_end_after_each_step(world: &mut World) {
     let (ended, mut who) = mpsc::channel(64);
     let (steps, offers) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let hook = |town: &'static str| -> Hook {

@@ -36,7 +36,7 @@ async fn another(api: &Api, path: &str, before: &Value) -> Value {
 }
 
 /// Asks for a slice, and waits until Liqo has brought it to Milan and believes who it is from.
-async fn replicated(world: &World<'_>, name: &str) {
+async fn replicated(world: &World, name: &str) {
     let slice = json!({
         "apiVersion": "authentication.liqo.io/v1beta1",
         "kind": "ResourceSlice",
@@ -67,7 +67,7 @@ async fn replicated(world: &World<'_>, name: &str) {
 }
 
 /// Removes slices as their owner would, and what Liqo leaves behind of them.
-async fn removed(world: &World<'_>, names: &[&str]) {
+async fn removed(world: &World, names: &[&str]) {
     for name in names {
         world.rome.api.delete(&format!("{SLICES}/{name}")).unwrap();
     }
@@ -80,7 +80,7 @@ async fn removed(world: &World<'_>, names: &[&str]) {
     world.milan.api.delete(CSRS).unwrap();
 }
 
-pub(super) async fn a_tenant_deleted_by_hand_is_back(world: &mut World<'_>) {
+pub(super) async fn a_tenant_deleted_by_hand_is_back(world: &mut World) {
     world.linked().await;
     let before = uid(&world.milan.api, TENANT).unwrap();
     let clock = Stopwatch::start();
@@ -94,7 +94,7 @@ pub(super) async fn a_tenant_deleted_by_hand_is_back(world: &mut World<'_>) {
     world.over().await;
 }
 
-pub(super) async fn an_identity_deleted_under_a_slice_is_back(world: &mut World<'_>) {
+pub(super) async fn an_identity_deleted_under_a_slice_is_back(world: &mut World) {
     world.linked().await;
     replicated(world, "rsv-first").await;
     let before = uid(&world.rome.api, IDENTITY).unwrap();
@@ -110,7 +110,7 @@ pub(super) async fn an_identity_deleted_under_a_slice_is_back(world: &mut World<
     world.over().await;
 }
 
-pub(super) async fn everything_of_one_side_deleted_is_back(world: &mut World<'_>) {
+pub(super) async fn everything_of_one_side_deleted_is_back(world: &mut World) {
     for (is_provider, peer) in [(true, "rome"), (false, "milan")] {
         world.linked().await;
         let namespace = format!("/api/v1/namespaces/liqo-tenant-{peer}");
@@ -133,7 +133,7 @@ pub(super) async fn everything_of_one_side_deleted_is_back(world: &mut World<'_>
 }
 
 pub(super) async fn new_keys_of_the_requester_are_taken_when_the_pin_says_so(
-    world: &mut World<'_>,
+    world: &mut World,
 ) {
     world.linked().await;
     let old = world.rome.api.get(IDENTITY).unwrap()["spec"]["authParams"]["signedCRT"].clone();

@@ -33,8 +33,9 @@ const IDLE: Span = Span::from_millis(100);
 
 /// The clusters.
 pub(super) struct Rig {
-    pub(super) clusters: Vec<Cluster>,
-    pub(super) liqo: Vec<Liqo>,
+    // Before the clusters, because it ends first.
+    _liqo: Vec<Liqo>,
+    clusters: Vec<Cluster>,
 }
 
 impl Rig {
@@ -47,15 +48,13 @@ impl Rig {
                 cluster.kubectl(&["apply", "-f", deploy.join(role).to_str().unwrap()]).unwrap();
             }
         }
-        Self { clusters, liqo }
+        Self { clusters, _liqo: liqo }
     }
 }
 
 /// One cluster, and its agent.
-pub(super) struct Town<'a> {
+pub(super) struct Town {
     pub(super) id: ClusterId,
-    pub(super) cluster: &'a Cluster,
-    pub(super) liqo: &'a Liqo,
     /// As an administrator.
     pub(super) api: Api,
     /// As the agent.
@@ -74,8 +73,8 @@ pub(super) fn clock() -> Time {
     Time::from_millis(u64::try_from(millis).unwrap())
 }
 
-impl<'a> Town<'a> {
-    async fn new(rig: &'a Rig, at: usize, authority: &Authority, relay: &Relay) -> Self {
+impl Town {
+    async fn new(rig: &Rig, at: usize, authority: &Authority, relay: &Relay) -> Self {
         let cluster = &rig.clusters[at];
         // What the agent may do is exactly what the roles say that come with it.
         let account = cluster.account(NAMESPACE, "sublet-agent").unwrap();
@@ -101,8 +100,6 @@ impl<'a> Town<'a> {
         let api = cluster.api();
         let mut town = Self {
             id,
-            cluster,
-            liqo: &rig.liqo[at],
             before: snapshot::of(&api),
             api,
             client,
@@ -139,7 +136,7 @@ impl<'a> Town<'a> {
     }
 
     /// How it stands with a link.
-    pub(super) async fn state(&self, side: Side, peer: &Town<'_>) -> LinkState {
+    pub(super) async fn state(&self, side: Side, peer: &Town) -> LinkState {
         self.keeper.ensure(side, &peer.id).await
     }
 
@@ -172,7 +169,7 @@ impl<'a> Town<'a> {
     }
 }
 
-impl Drop for Town<'_> {
+impl Drop for Town {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -190,15 +187,15 @@ pub(super) fn folder(authority: &Authority, name: &str) -> TempDir {
 }
 
 /// Two clusters: Rome borrows from Milan, and in some tests the other way round too.
-pub(super) struct World<'a> {
+pub(super) struct World {
     pub(super) authority: Authority,
     pub(super) relay: Relay,
-    pub(super) rome: Town<'a>,
-    pub(super) milan: Town<'a>,
+    pub(super) rome: Town,
+    pub(super) milan: Town,
 }
 
-impl<'a> World<'a> {
-    pub(super) async fn new(rig: &'a Rig) -> Self {
+impl World {
+    pub(super) async fn new(rig: &Rig) -> Self {
         let (authority, relay) = (Authority::new(), Relay::default());
         let rome = Town::new(rig, 0, &authority, &relay).await;
         let milan = Town::new(rig, 1, &authority, &relay).await;
