@@ -46,7 +46,6 @@ spec:
 struct Side {
     member: Member,
     agent: Process,
-    before: BTreeSet<String>,
     _liqo: Liqo,
 }
 
@@ -59,10 +58,9 @@ fn sides(town: &Town) -> Vec<Side> {
         cluster.add_nodes(&Nodes::new("worker", 1).cpu(cores)).unwrap();
         let member = Member::new(cluster, town);
         member.cluster.apply(RBAC).unwrap();
-        let before = inventory(&member.cluster.api()).unwrap();
         let agent = member.agent(town, "agent", &["--link-idle=1s", "--log-level=debug"]);
         agent.start().unwrap();
-        Side { member, agent, before, _liqo: liqo }
+        Side { member, agent, _liqo: liqo }
     };
     clusters.into_iter().zip(liqo).zip(names).map(join).collect()
 }
@@ -88,9 +86,17 @@ fn deployment(reservation: &str) -> String {
     .to_string()
 }
 
-/// What the agents wrote for themselves stays: the advertisement's object is none of these.
-fn is_own(object: &str) -> bool {
-    object.ends_with("sublet/sublet-liqo-keys")
+/// What comes and goes, or stays, by itself: the keys that are known, and the lease of a machine.
+fn is_other(object: &str) -> bool {
+    object.ends_with(" sublet/sublet-liqo-keys") || object.contains(" kube-node-lease/worker")
+}
+
+/// What there is in a cluster.
+fn inventory_of(member: &Member) -> BTreeSet<String> {
+    let look = || inventory(&member.cluster.api()).ok();
+    let mut all = wait_for("an inventory", PATIENCE, look).unwrap();
+    all.retain(|object| !is_other(object));
+    all
 }
 
 #[test]
@@ -107,6 +113,7 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
         });
     }
 
+    let before: Vec<_> = sides.iter().map(|side| inventory_of(&side.member)).collect();
     let clock = Stopwatch::start();
     shop.member.cluster.apply(REQUEST).unwrap();
     let usable = comes(&shop.agent, "the request to be usable", || {
@@ -146,11 +153,11 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     println!("free again, with pods, after {:?}", clock.elapsed());
     assert_eq!(town.reservation(&id)["status"]["phase"], "Released");
     shop.member.cluster.kubectl(&["delete", "namespace", "web", "--timeout=60s"]).unwrap();
-    for Side { member, agent, before, .. } in &sides {
+    for (Side { member, agent, .. }, before) in sides.iter().zip(&before) {
         let mut left = Vec::new();
         let again = wait_for("everything as before", PATIENCE, || {
-            let now = inventory(&member.cluster.api()).ok()?;
-            left = now.symmetric_difference(before).filter(|one| !is_own(one)).cloned().collect();
+            let now = inventory_of(member);
+            left = now.symmetric_difference(before).cloned().collect();
             left.is_empty().then_some(())
         });
         assert!(again.is_ok(), "{}: {left:#?}\n{}", member.cluster.name(), agent.log_tail());
