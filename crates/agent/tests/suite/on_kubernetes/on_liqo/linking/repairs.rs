@@ -132,9 +132,7 @@ pub(super) async fn everything_of_one_side_deleted_is_back(world: &mut World) {
     world.over().await;
 }
 
-pub(super) async fn new_keys_of_the_requester_are_taken_when_the_pin_says_so(
-    world: &mut World,
-) {
+pub(super) async fn new_keys_of_the_requester_are_taken_when_the_pin_says_so(world: &mut World) {
     world.linked().await;
     let old = world.rome.api.get(IDENTITY).unwrap()["spec"]["authParams"]["signedCRT"].clone();
     let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
