@@ -87,7 +87,7 @@ pub struct Flags {
     /// How long pods may take to leave at the end of a reservation before they are forced to.
     #[arg(long, env = "SUBLET_EVICTION_DEADLINE", default_value = "2m", value_name = "SPAN")]
     pub eviction_deadline: Span,
-    /// How long the link of two clusters is kept when no reservation needs it.
+    /// How long the link of two clusters is kept when no reservation needs it; at most 12h.
     #[arg(long, env = "SUBLET_LINK_IDLE", default_value = "10m", value_name = "SPAN")]
     pub link_idle: Span,
     /// Of several agents of one cluster, one works at a time.

@@ -30,6 +30,10 @@ const INTERVAL_OF_ZERO: Span = Span::from_secs(60);
 /// More often than this is never meant.
 const INTERVAL_MIN: Span = Span::from_secs(1);
 
+/// The longest that an unused link is kept. The broker carries letters for a day after the last
+/// reservation of a pair, and a provider waits half an hour longer than this for a silent requester.
+const LINK_IDLE_MAX: Span = Span::from_secs(12 * 3600);
+
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -77,6 +81,9 @@ pub enum Error {
     /// An amount that is none.
     #[error("--slice-storage: {0}")]
     Storage(#[source] sublet_core::quantity::Error),
+    /// Too long.
+    #[error("--link-idle: at most {LINK_IDLE_MAX}")]
+    LinkIdle,
     /// Too often.
     #[error("--advertisement-requeue-interval: at least {INTERVAL_MIN}")]
     Interval,
@@ -214,7 +221,9 @@ impl Config {
             lend: flags.lend,
             peering: joining(flags)?,
             slices: slices(flags)?,
-            link_idle: flags.link_idle,
+            link_idle: Some(flags.link_idle)
+                .filter(|idle| *idle <= LINK_IDLE_MAX)
+                .ok_or(Error::LinkIdle)?,
             leader_elect: flags.leader_elect,
             health_probe_address: address(
                 "health-probe-bind-address",

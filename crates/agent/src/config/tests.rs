@@ -174,3 +174,10 @@ fn slices_have_what_is_said_beyond_what_is_reserved() {
     assert_eq!(slices.eviction_deadline, Span::from_secs(120));
     assert!(resolve(&["--slice-storage=much"]).unwrap_err().contains("--slice-storage"));
 }
+
+#[test]
+fn an_unused_link_is_kept_for_ten_minutes_and_at_most_half_a_day() {
+    assert_eq!(resolve(&[]).unwrap().link_idle, Span::from_secs(600));
+    assert_eq!(resolve(&["--link-idle=12h"]).unwrap().link_idle, Span::from_secs(43_200));
+    assert!(resolve(&["--link-idle=12h1s"]).unwrap_err().contains("--link-idle: at most 12h"));
+}

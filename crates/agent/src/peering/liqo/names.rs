@@ -82,7 +82,7 @@ pub const FOREIGN_MARK: &str = "sublet.io/goes-with-link";
 pub const UNUSED_AS_PROVIDER: &str = "sublet.io/unused-as-provider-since";
 /// The same of what is borrowed.
 pub const UNUSED_AS_REQUESTER: &str = "sublet.io/unused-as-requester-since";
-/// The ConfigMap with the Liqo keys of other clusters.
+/// The `ConfigMap` with the Liqo keys of other clusters.
 pub const PINS: &str = "sublet-liqo-keys";
 
 /// The Secret with the nonce of a provider, and its label.

@@ -11,7 +11,6 @@ use serde_json::Value;
     version = "v1beta1",
     kind = "Identity",
     plural = "identities",
-    status = "IdentityStatus",
     schema = "disabled",
     namespaced
 )]
@@ -27,22 +26,6 @@ pub struct IdentitySpec {
     pub auth_params: Value,
     /// The namespace of this cluster over there.
     pub namespace: String,
-}
-
-/// What Liqo made of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct IdentityStatus {
-    /// The Secret with a kubeconfig.
-    pub kubeconfig_secret_ref: Option<SecretRef>,
-}
-
-/// A Secret beside it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SecretRef {
-    /// Its name.
-    pub name: String,
 }
 
 /// Through which Liqo renews the certificate of an [`Identity`] that has the same name. Its status is

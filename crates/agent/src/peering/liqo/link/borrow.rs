@@ -53,7 +53,7 @@ fn with_identity(scene: &Scene<'_>, identity: &IdentitySeen) -> Next {
         return scene.wait(For::IdentityGone);
     }
     let credential = scene.seen.borrowed.credential;
-    let is_usable = identity.is_usable && credential == Some(Credential { is_deleting: false });
+    let is_usable = credential == Some(Credential { is_deleting: false });
     match &scene.talk.access {
         _ if !identity.is_ours && identity.fits && is_usable => Next::ready(),
         _ if !identity.is_ours => Next::failed(Trouble::new(

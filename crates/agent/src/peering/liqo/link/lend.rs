@@ -165,7 +165,7 @@ fn unwanted(scene: &Scene<'_>) -> Next {
         (false, None) => scene.left(since),
     };
     match (patience, &lent.tenant) {
-        (Some(left), _) => Next::rest(Some(left)),
+        (Some(rest), _) => Next::rest(Some(rest)),
         (None, Some(_)) => Next::step(Step::DeleteTenant),
         (None, None) => Next::step(Step::DeleteNonce),
     }

@@ -164,12 +164,10 @@ impl Look<'_> {
         let spec = &identity.spec;
         let access =
             Access { auth_params: spec.auth_params.clone(), namespace: spec.namespace.clone() };
-        let status = identity.status.as_ref();
         IdentitySeen {
             is_ours: is_ours(&identity.metadata),
             is_deleting: identity.metadata.deletion_timestamp.is_some(),
             fits: access.fits(self.keys.public(), self.now),
-            is_usable: status.is_some_and(|status| status.kubeconfig_secret_ref.is_some()),
             access,
         }
     }

@@ -1,4 +1,4 @@
-//! The Liqo keys of other clusters, as this one knows them: a ConfigMap that people can read, fill
+//! The Liqo keys of other clusters, as this one knows them: a `ConfigMap` that people can read, fill
 //! beforehand and change. A key is written down when it is first seen, and after that only by people.
 
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};

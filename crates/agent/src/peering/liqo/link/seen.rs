@@ -89,7 +89,7 @@ pub(super) struct TenantSeen {
 pub(super) struct Borrowed {
     pub(super) signed: Option<SignedNonce>,
     pub(super) identity: Option<IdentitySeen>,
-    /// The Secret with the kubeconfig, and whether it is being deleted.
+    /// The Secret with the kubeconfig that Liqo has made of the identity.
     pub(super) credential: Option<Credential>,
     pub(super) slices: usize,
 }
@@ -113,8 +113,6 @@ pub(super) struct IdentitySeen {
     pub(super) access: Access,
     /// The certificate is for our present key, and has not expired.
     pub(super) fits: bool,
-    /// Liqo has made a kubeconfig of it.
-    pub(super) is_usable: bool,
 }
 
 /// The kubeconfig of an identity.
