@@ -93,8 +93,7 @@ fn is_other(object: &str) -> bool {
 
 /// What there is in a cluster.
 fn inventory_of(member: &Member) -> BTreeSet<String> {
-    let look = || inventory(&member.cluster.api()).ok();
-    let mut all = wait_for("an inventory", PATIENCE, look).unwrap();
+    let mut all = inventory(&member.cluster.api()).unwrap();
     all.retain(|object| !is_other(object));
     all
 }
