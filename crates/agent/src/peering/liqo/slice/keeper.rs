@@ -39,7 +39,7 @@ const AT_ONCE: usize = 8;
 /// How long that may take.
 const ATTEND_MAX: Duration = Duration::from_secs(30);
 /// How often it is looked whether Liqo still enforces what is lent.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_mins(1);
 /// The same while it does not, or could not be looked.
 const LOOK_SOON: Duration = Duration::from_secs(5);
 /// How many digits of a hash are at the end of the name of a quota.
@@ -131,9 +131,10 @@ impl Keeper {
             is_news
         });
         if is_news {
-            match why {
-                Some(why) => tracing::warn!(why, "this cluster does not lend"),
-                None => tracing::info!("Liqo keeps what is lent within its bounds"),
+            if let Some(why) = why {
+                tracing::warn!(why, "this cluster does not lend");
+            } else {
+                tracing::info!("Liqo keeps what is lent within its bounds");
             }
             self.wakes.everything();
         }

@@ -20,7 +20,7 @@ macro_rules! scenarios {
     ($($scenario:path),* $(,)?) => {{
         let clock = Stopwatch::start();
         let rig = world::Rig::start();
-        println!("a pair with Liqo after {:?}", clock.elapsed());
+        eprintln!("a pair with Liqo after {:?}", clock.elapsed());
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
         runtime.unwrap().block_on(async {
@@ -28,7 +28,7 @@ macro_rules! scenarios {
             $(
                 let clock = Stopwatch::start();
                 $scenario(&mut world).await;
-                println!("{} after {:?}", stringify!($scenario), clock.elapsed());
+                eprintln!("{} after {:?}", stringify!($scenario), clock.elapsed());
             )*
         });
     }};

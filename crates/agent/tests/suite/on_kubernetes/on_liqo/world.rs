@@ -22,7 +22,7 @@ use sublet_wire::v1::Message;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 pub(super) const NAMESPACE: &str = "sublet";
 /// How long pods may take to leave, in these tests.
 pub(super) const EVICTION: Span = Span::from_secs(3);
