@@ -28,6 +28,7 @@ use crate::engine::{self, Account, Keeping, Options};
 use crate::http::{App, router};
 use crate::limits::Limits;
 use crate::listen::{Addresses, Listeners};
+use crate::mail::{self, Mail};
 use crate::metrics::Metrics;
 use crate::orphans::{Home, Orphans};
 use crate::policy::{self, Source};
@@ -158,7 +159,8 @@ impl Prepared {
         let edge = Edge::open(config, &limits)?;
         let listeners = Listeners::bind(config).await?;
         let (records, history) = (config.snapshot_records, config.log_history);
-        let keeping = Keeping { records, history, ..Keeping::default() };
+        let history_bytes = config.log_history_size;
+        let keeping = Keeping { records, history, history_bytes, ..Keeping::default() };
         Ok(Self { edge, listeners, limits, keeping })
     }
 }
@@ -201,6 +203,7 @@ impl Broker {
             policy: ArcSwap::new(Arc::clone(&edge.policy)),
             revoked: Shut::new(engine.handle().revoked()),
             admission: Arc::new(Admission::new(limits.clone())),
+            mail: Arc::new(Mail::new(limits.clone(), Arc::clone(&metrics))),
             limits,
             metrics,
             machine: Machine::new(),
@@ -233,6 +236,7 @@ impl Broker {
             let policy = reload::policy(source, Arc::clone(&self.app), every, stops.clone());
             self.own("the reload of the policy", policy);
         }
+        self.own("the mail", mail::run(Arc::clone(&self.app), stops.clone()));
         self.own("the watch over the engine", watch(Arc::clone(&self.app), stops.clone()));
         let Some(listener) = metrics else { return };
         // Whom nobody asks, nobody needs to count for.

@@ -42,12 +42,25 @@ pub struct Basis {
 impl Basis {
     /// What is free on the provider while the ledger holds `held` there.
     pub fn room(&self, held: &Resources) -> Resources {
-        let taken = held
-            .minus_floor(&self.covered)
-            .checked_add(&self.ghosts)
-            .and_then(|sum| sum.checked_add(&self.allocated));
-        // More than 64 bits are taken: nothing is free.
-        taken.map_or_else(|_| Resources::default(), |taken| self.allocatable.minus_floor(&taken))
+        // One after the other: where more than 64 bits are taken of something, none of it is free.
+        let free = self.allocatable.minus_floor(&self.allocated).minus_floor(&self.ghosts);
+        free.minus_floor(&held.minus_floor(&self.covered))
+    }
+
+    /// How much the provider has too little for what is taken there, of each resource of which the
+    /// ledger holds something: nothing, unless it shrank, or its own pods grew, below what is held.
+    pub fn shortage(&self, held: &Resources) -> Resources {
+        held.iter().fold(Resources::default(), |short, (kind, amount)| {
+            let taken = u128::from(amount.saturating_sub(self.covered.get(&kind)))
+                .saturating_add(u128::from(self.ghosts.get(&kind)))
+                .saturating_add(u128::from(self.allocated.get(&kind)));
+            let above = taken.saturating_sub(u128::from(self.allocatable.get(&kind)));
+            match u64::try_from(above).unwrap_or(u64::MAX) {
+                0 => short,
+                // There are no more kinds than are held.
+                above => short.clone().with(kind, above).unwrap_or(short),
+            }
+        })
     }
 }
 

@@ -277,6 +277,15 @@ pub const ROUTES: &[Route] = &[
     ])
     .giving(&[(200, Body::List("Reservation")), (200, Body::Lines("WatchEvent"))]),
     route(
+        Method::Post,
+        paths::MESSAGES,
+        "sendMessage",
+        "Has something brought to another cluster's agent by its stream of instructions. It is kept \
+         for a little while, in memory alone.",
+    )
+    .taking("Message")
+    .giving(&[(202, Body::None)]),
+    route(
         Method::Get,
         paths::CLUSTERS,
         "listClusters",

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 use sublet_core::id::ClusterId;
 use sublet_core::time::Time;
@@ -42,6 +42,15 @@ pub struct Letter {
     pub content: Content,
 }
 
+/// What is read of a text for people, in characters.
+const LINE_MAX: usize = 300;
+
+/// A text of somebody else's that is shown to people: no control characters, and not too many others.
+fn line<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    Ok(text.chars().filter(|c| !c.is_control()).take(LINE_MAX).collect())
+}
+
 /// What a letter says. R is the requester of the link, P its provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all_fields = "camelCase")]
@@ -64,7 +73,8 @@ pub enum Content {
     Refusal {
         /// Why.
         reason: Objection,
-        /// For people.
+        /// For people: a line, and not a long one.
+        #[serde(deserialize_with = "line")]
         message: String,
     },
     /// R→P: I am about to take the link down.

@@ -240,11 +240,17 @@ pub enum Refusal {
     /// Too many at once.
     #[error("you have {0} live reservations, which is the most you may have: release one first")]
     TooManyReservations(u32),
-    /// Too many keys within a day.
+    /// Too many keys are remembered.
     #[error(
-        "{0} of your keys are remembered, which is the most: they are forgotten a day after use"
+        "{most} of your keys are remembered, which is the most: release what you no longer need, \
+         and ask again later; a key is forgotten {kept} after its reservation has ended"
     )]
-    TooManyKeys(u32),
+    TooManyKeys {
+        /// The most.
+        most: u32,
+        /// How long a key is remembered after its end.
+        kept: Span,
+    },
     /// Too many wait at once.
     #[error("{0} requests wait already, which is the most: ask without waiting, or later")]
     TooManyWaiting(u32),

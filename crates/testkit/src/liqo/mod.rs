@@ -8,6 +8,7 @@
 mod by_hand;
 mod chart;
 mod controllers;
+mod inventory;
 mod kubelet;
 mod objects;
 
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 
 pub use by_hand::link_by_hand;
 pub use controllers::Controller;
+pub use inventory::inventory;
 
 use crate::api::Api;
 use crate::binaries::{Binaries, Kit, Program};

@@ -8,9 +8,9 @@ use serde::Serialize;
 use sublet_core::id::ClusterId;
 use sublet_core::time::Span;
 
-use crate::Invalid;
 use crate::decode::object;
 use crate::limits::{MESSAGE_CONTENT_MAX, MESSAGE_SLOT_MAX, MESSAGE_TTL_MAX};
+use crate::{Code, Invalid, Problem};
 
 /// One message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -51,28 +51,44 @@ pub struct Posted {
     pub ttl: Span,
 }
 
+impl Posted {
+    /// As the receiver is shown it: how long it was kept is no matter of his.
+    pub fn shown(&self, from: &ClusterId) -> Message {
+        let (from, to) = (from.to_string(), self.to.to_string());
+        let (slot, content) = (self.slot.clone(), self.content.clone());
+        Message { from, to, slot, content, ttl: None }
+    }
+}
+
 impl Message {
     /// Reads what was sent; the sender is known from elsewhere.
-    pub fn to_post(self) -> Result<Posted, Invalid> {
-        let to = self.to.parse().map_err(|error| Invalid::field("to".to_owned(), error))?;
-        let is_word = |slot: &str| {
-            (1..=MESSAGE_SLOT_MAX).contains(&slot.len())
-                && slot.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
-        };
-        if !is_word(&self.slot) {
+    pub fn to_post(self) -> Result<Posted, Problem> {
+        let to = self.to.parse::<ClusterId>();
+        let to = to.map_err(|error| Invalid::field("to".to_owned(), error))?;
+        let is_letter = |b: u8| b.is_ascii_lowercase() || b == b'-';
+        let length = self.slot.len();
+        if !(1..=MESSAGE_SLOT_MAX).contains(&length) || !self.slot.bytes().all(is_letter) {
             let rule = format!("a slot has 1 to {MESSAGE_SLOT_MAX} characters of a-z and '-'");
-            return Err(Invalid::field("slot".to_owned(), rule));
+            return Err(Invalid::field("slot".to_owned(), rule).into());
         }
-        let has_control = self.content.chars().any(char::is_control);
-        if self.content.is_empty() || self.content.len() > MESSAGE_CONTENT_MAX || has_control {
-            let rule = format!(
-                "a message has 1 to {MESSAGE_CONTENT_MAX} bytes without control characters"
-            );
-            return Err(Invalid::field("content".to_owned(), rule));
+        if self.content.len() > MESSAGE_CONTENT_MAX {
+            return Err(too_long());
+        }
+        if self.content.is_empty() || self.content.chars().any(char::is_control) {
+            let rule = "a message says something, without control characters";
+            return Err(Invalid::field("content".to_owned(), rule).into());
         }
         let ttl = ttl(self.ttl.as_deref())?;
         Ok(Posted { to, slot: self.slot, content: self.content, ttl })
     }
+}
+
+fn too_long() -> Problem {
+    let said = format!("the content of a message has at most {MESSAGE_CONTENT_MAX} bytes");
+    let mut problem = Problem::new(Code::BodyTooLarge, said);
+    problem.details.field = Some("content".to_owned());
+    problem.details.limit = Some(MESSAGE_CONTENT_MAX.to_string());
+    problem
 }
 
 fn ttl(text: Option<&str>) -> Result<Span, Invalid> {

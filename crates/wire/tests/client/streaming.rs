@@ -70,6 +70,24 @@ async fn a_stream_that_is_cut_in_a_line_resumes_after_the_last_whole_one() {
 }
 
 #[tokio::test]
+async fn a_message_comes_as_it_is_and_moves_nothing() {
+    let authority = Authority::new();
+    let said = r#"{"from":"rome","to":"milan","slot":"a","content":"hello"}"#;
+    let line = format!("{{\"type\":\"MESSAGE\",\"message\":{said}}}\n");
+    let empty = "{\"type\":\"MESSAGE\"}\n";
+    let server = Server::start(&authority, move |count, _| match count {
+        0 => Reply::StreamAndCut(format!("{RESET}{line}{}{empty}{line}", bookmark("5"))),
+        _ => Reply::StreamAndHang(bookmark("5")),
+    })
+    .await;
+    let mut stream = client(&authority, std::slice::from_ref(&server.url)).instructions(None);
+    let all = words(&mut stream, 7).await;
+    let told = "rome says hello";
+    assert_eq!(all, ["connected", "reset", told, "synced", told, "cut", "connected"]);
+    assert_eq!(paths(&server)[1], "/api/v1/instructions?watch=true&after=5");
+}
+
+#[tokio::test]
 async fn half_a_list_is_no_list() {
     let authority = Authority::new();
     let server = Server::start(&authority, |count, _| match count {

@@ -192,6 +192,16 @@ fn an_objection_of_a_later_version_is_still_one() {
 }
 
 #[test]
+fn what_a_peer_says_to_people_is_one_line_of_bounded_length() {
+    let said = format!("no\n\u{1b}[31m{}", "x".repeat(1000));
+    let refusal = Content::Refusal { reason: Objection::LiqoFailed, message: said };
+    let (rome, milan) = pair();
+    let opened = rome.open(&milan.write(&answering(refusal))).unwrap();
+    let Content::Refusal { message, .. } = opened.letter.content else { panic!("no refusal") };
+    assert!(message.starts_with("no[31mxxx") && message.len() == 300, "{message}");
+}
+
+#[test]
 fn the_id_of_a_link_depends_on_everything() {
     let (r, p) = (id("rome"), id("milan"));
     let fresh: Nonce = "AAAAAAAAAAAAAAAAAAAAAA==".parse().unwrap();

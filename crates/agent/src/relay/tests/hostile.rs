@@ -3,6 +3,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::{any, prop_assert, prop_assert_eq, prop_assume};
+use proptest::sample::Index;
+use proptest::test_runner::TestRunner;
 use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
 use serde_json::{Value, json};
 use sublet_core::time::{Span, Time};
@@ -230,4 +233,40 @@ fn a_letter_that_does_not_fit_into_a_message_is_not_written() {
     }
     let error = Signer::new(rome.path()).write(&letter, &rome.liqo).unwrap_err();
     assert!(error.to_string().contains("too long"), "{error}");
+}
+
+#[test]
+fn no_byte_of_a_letter_can_be_another_one() {
+    let Scene { rome, milan, .. } = scene();
+    let message = rome.write(&asking(offer(&rome, &Key::generate().unwrap())));
+    let strategy = (any::<Index>(), 0x20_u8..0x7f);
+    let tried = TestRunner::default().run(&strategy, |(at, byte)| {
+        let mut bytes = message.content.clone().into_bytes();
+        let place = at.get_mut(&mut bytes);
+        prop_assume!(*place != byte);
+        *place = byte;
+        let content = String::from_utf8(bytes).unwrap();
+        let changed = Message { content, ..message.clone() };
+        prop_assert!(milan.open(&changed).is_err(), "{}", changed.content);
+        Ok(())
+    });
+    tried.unwrap();
+}
+
+#[test]
+fn nothing_that_anybody_sends_stops_the_reader() {
+    let Scene { rome, milan, .. } = scene();
+    let message = rome.write(&asking(Content::Call));
+    let strategy = (".{0,300}", any::<Vec<u8>>());
+    let tried = TestRunner::default().run(&strategy, |(content, bytes)| {
+        let any = Message { content, ..message.clone() };
+        prop_assert_eq!(milan.open(&any), Err("unreadable"));
+        let bytes = STANDARD.encode(&bytes);
+        let inside = meddled(&message, |envelope| envelope["signed"] = bytes.clone().into());
+        prop_assert_eq!(milan.open(&inside), Err("unreadable"));
+        let chain = meddled(&message, |envelope| envelope["certificates"] = json!([bytes]));
+        prop_assert_eq!(milan.open(&chain), Err("certificate"));
+        Ok(())
+    });
+    tried.unwrap();
 }

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -118,7 +119,8 @@ impl Ground {
             return Ok(since);
         }
         let since = known.unwrap_or(now);
-        let mut annotations = json!({ mark.name(): sublet_crds::from_time(since) });
+        // To the fraction of a second: a deadline is not to come early.
+        let mut annotations = json!({ mark.name(): MicroTime(sublet_crds::from_time(since).0) });
         if mark == Mark::Reclaimed {
             annotations[CORDON] = json!("true");
         }

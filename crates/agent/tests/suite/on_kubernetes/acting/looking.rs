@@ -1,5 +1,6 @@
 //! What is in force is looked at again, and nothing is written because of that.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
@@ -9,22 +10,30 @@ use sublet_agent::transport::Order;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
 use sublet_crds::RequestPhase;
+use sublet_wire::v1::Message;
 use tokio::sync::Notify;
 
 use super::crashes::restart;
 use super::world::until;
 use super::{World, small};
 
-/// No peering, that counts how often it was asked to bring something about, and can stir.
+/// No peering, that counts how often it was asked to bring something about, can stir, and remembers
+/// what it was told.
 #[derive(Default)]
 pub(super) struct Counting {
     established: AtomicUsize,
     stirs: Notify,
+    heard: Mutex<Vec<Message>>,
 }
 
 impl Counting {
     fn count(&self) -> usize {
         self.established.load(Ordering::SeqCst)
+    }
+
+    /// What other clusters' agents sent, as it came.
+    pub(super) fn heard(&self) -> Vec<Message> {
+        self.heard.lock().unwrap().clone()
     }
 }
 
@@ -48,6 +57,10 @@ impl Peering for Counting {
 
     fn changed(&self) -> BoxFuture<'_, Change> {
         self.stirs.notified().map(|()| Change::Everything).boxed()
+    }
+
+    fn hear(&self, message: Message) {
+        self.heard.lock().unwrap().push(message);
     }
 }
 

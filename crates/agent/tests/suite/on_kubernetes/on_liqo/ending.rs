@@ -113,6 +113,7 @@ pub(super) async fn both_may_be_restarted_between_any_two_steps(world: &mut Worl
     }
     offload(world).await;
     put(world, "guest", "rsv-again", json!({})).await;
+    world.tell_end("rsv-again");
     let lent = Order { duty: Duty::TakeDown, ..lent };
     let borrowed = Order { duty: Duty::TakeDown, ..borrowed };
     let mut is_over = (false, false);

@@ -10,6 +10,8 @@ use super::snapshot::Snapshot;
 use super::world::{World, condition, small, until, when};
 
 const NODES: &str = "/api/v1/nodes";
+/// In full, because Kubernetes has a kind of that name too.
+const SLICE: &str = "resourceslices.authentication.liqo.io";
 
 pub(super) async fn a_node_is_exactly_as_large_as_its_reservation(world: &mut World<'_>) {
     let before = Snapshot::of(world);
@@ -137,26 +139,18 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
         let tenant = ["-n", "liqo-tenant-rome"];
         milan.kubectl_as(&path, &[&tenant, arguments].concat()).map_err(|error| error.to_string())
     };
-    kubectl(&["get", "resourceslices", "rsv-self"]).unwrap();
+    kubectl(&["get", SLICE, "rsv-self"]).unwrap();
     let status = r#"{"status":{"resources":{"cpu":"64"}}}"#;
-    let status = [
-        "patch",
-        "resourceslice",
-        "rsv-self",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        status,
-    ];
+    let status = ["patch", SLICE, "rsv-self", "--subresource=status", "--type=merge", "-p", status];
     let refused = kubectl(&status).unwrap_err();
     assert!(refused.contains("may not write the status"), "{refused}");
     let class = r#"{"spec":{"class":"default"}}"#;
-    let refused = kubectl(&["patch", "resourceslice", "rsv-self", "--type=merge", "-p", class]);
+    let refused = kubectl(&["patch", SLICE, "rsv-self", "--type=merge", "-p", class]);
     let refused = refused.unwrap_err();
     assert!(refused.contains("only slices of reservations"), "{refused}");
     let since =
         r#"{"metadata":{"annotations":{"sublet.io/reclaimed-since":"2099-01-01T00:00:00Z"}}}"#;
-    let refused = kubectl(&["patch", "resourceslice", "rsv-self", "--type=merge", "-p", since]);
+    let refused = kubectl(&["patch", SLICE, "rsv-self", "--type=merge", "-p", since]);
     let refused = refused.unwrap_err();
     assert!(refused.contains("the provider's to say"), "{refused}");
     world.milan.is_ready(&world.milan.order("rsv-self", &small())).await;

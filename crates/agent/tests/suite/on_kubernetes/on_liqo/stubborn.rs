@@ -26,6 +26,7 @@ pub(super) async fn a_stuck_pod_stops_nobody_else(world: &mut World<'_>) {
     until("Rome says which finalizer it is", told).await;
     // Another one ends, and so does what Milan has of this one.
     world.end("rsv-free").await;
+    world.tell_end("rsv-stuck");
     let lent = Order { duty: Duty::TakeDown, ..world.milan.order("rsv-stuck", &small()) };
     world.milan.is_gone(&lent).await;
     world.forget("rsv-stuck");
@@ -46,6 +47,7 @@ pub(super) async fn a_requester_that_is_silent_loses_its_pods(world: &mut World<
     world.keep("rsv-silent", &small()).await;
     offload(world).await;
     put(world, "guest", "rsv-silent", json!({})).await;
+    world.tell_end("rsv-silent");
     let over = Order { duty: Duty::TakeDown, ..world.milan.order("rsv-silent", &small()) };
     assert!(matches!(world.milan.peering.withdraw(&over).await, Removal::Pending(_)));
     assert_eq!(remote(&world.milan.api).len(), 1, "it is given time");

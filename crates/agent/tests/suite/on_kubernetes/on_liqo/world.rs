@@ -248,8 +248,16 @@ impl<'a> World<'a> {
         tokio::join!(self.milan.is_ready(&lent), self.rome.is_ready(&borrowed));
     }
 
+    /// Writes down in Milan that it is to be taken down, as its controllers do before they act.
+    pub(super) fn tell_end(&self, name: &str) {
+        let path = format!("{}/{name}-provider", Town::instructions());
+        let over = json!({ "spec": { "duty": "TakeDown", "instructionGeneration": 2 } });
+        self.milan.api.patch(&path, &over).unwrap();
+    }
+
     /// Takes it down on both sides.
     pub(super) async fn end(&self, name: &str) {
+        self.tell_end(name);
         let duty = Duty::TakeDown;
         let lent = Order { duty, ..self.milan.order(name, &small()) };
         let borrowed = Order { duty, ..self.rome.order(name, &small()) };
