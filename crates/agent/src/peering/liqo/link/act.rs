@@ -41,9 +41,14 @@ impl Ground {
             ..Namespace::default()
         };
         match self.namespaces.create(&PostParams::default(), &namespace).await {
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            made => Ok(made.map(drop)?),
+            Err(kube::Error::Api(status)) if status.code == 409 => return Ok(()),
+            made => made.map(drop)?,
         }
+        // Not to lose time; if it is needed and did not work, it is tried again.
+        if let Err(error) = self.bind().await {
+            tracing::debug!(%error, peer = %self.peer, "the agent is not bound to its role yet");
+        }
+        Ok(())
     }
 
     /// Binds this agent, whoever it is, to the role that it needs in the namespace.

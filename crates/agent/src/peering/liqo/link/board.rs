@@ -87,6 +87,18 @@ impl Board {
         std::mem::take(&mut self.sheet().to_look_at)
     }
 
+    /// Of what could not be looked at, writes why, unless something is known of it.
+    pub(super) fn excuse(&self, peer: &ClusterId, why: &str) {
+        let mut sheet = self.sheet();
+        for ((_, of), entry) in &mut sheet.entries {
+            if of == peer && entry.state.is_none() {
+                entry.state = Some(LinkState::Pending(why.to_owned()));
+            }
+        }
+        drop(sheet);
+        self.told.notify_waiters();
+    }
+
     /// Writes how it stands; returns what is news. What was looked at while something else was needed
     /// is not written.
     pub(super) fn write(

@@ -124,7 +124,7 @@ fn unwanted(scene: &Scene<'_>) -> Next {
         return Next::rest(None);
     }
     let Some(since) = place.unused(Side::Requester) else {
-        return Next::step(Step::MarkUnused(Side::Requester, scene.now));
+        return scene.begin_idling(Side::Requester);
     };
     if let Some(left) = scene.left(since) {
         return Next::rest(Some(left));

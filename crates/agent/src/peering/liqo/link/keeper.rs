@@ -210,7 +210,10 @@ impl<'a> Desk<'a> {
     }
 
     fn end(&mut self, outcome: Outcome, wishes: &Both<Wish>) {
-        let Outcome { peer, memory, states, after } = outcome;
+        let Outcome { peer, memory, states, excuse, after } = outcome;
+        if let Some(why) = excuse {
+            self.keeper.board.excuse(&peer, &why);
+        }
         for (side, state) in self.keeper.board.write(&peer, wishes, states) {
             self.tell(side, &peer, &state);
         }

@@ -146,7 +146,7 @@ fn unwanted(scene: &Scene<'_>) -> Next {
         return Next::rest(None);
     }
     let Some(since) = place.unused(Side::Provider) else {
-        return Next::step(Step::MarkUnused(Side::Provider, scene.now));
+        return scene.begin_idling(Side::Provider);
     };
     if lent.slices > 0 {
         return Next::rest(Some(LOOK_AGAIN));

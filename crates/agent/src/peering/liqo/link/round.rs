@@ -88,6 +88,8 @@ pub(super) struct Outcome {
     pub(super) memory: Memory,
     /// How it stands; none if that could not be found out.
     pub(super) states: Both<Option<LinkState>>,
+    /// And then, why not.
+    pub(super) excuse: Option<String>,
     pub(super) after: After,
 }
 
@@ -104,7 +106,7 @@ pub(super) enum After {
 
 impl Round {
     pub(super) async fn run(mut self) -> Outcome {
-        let mut states = Both::default();
+        let (mut states, mut excuse) = (Both::default(), None);
         let after = match self.steps(&mut states).await {
             Ok(after) => after,
             Err(Error::Trouble(trouble)) => {
@@ -115,13 +117,15 @@ impl Round {
                 After::Rest(Some(GRACE))
             }
             Err(Error::Kube(error)) => {
+                excuse = Some(said(&error));
+                states = Both::default();
                 let error = &error as &dyn std::error::Error;
                 tracing::debug!(error, peer = %self.peer, "a link is tried again");
                 After::Poll
             }
         };
         self.memory.polls = if after == After::Poll { self.memory.polls + 1 } else { 0 };
-        Outcome { peer: self.peer, memory: self.memory, states, after }
+        Outcome { peer: self.peer, memory: self.memory, states, excuse, after }
     }
 
     async fn steps(&mut self, states: &mut Both<Option<LinkState>>) -> Result<After, Error> {
@@ -295,6 +299,16 @@ impl Round {
                 Ok(())
             }
         }
+    }
+}
+
+/// What an error of the API server means to people.
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => {
+            Trouble::new(Reason::Forbidden, status.message.clone()).to_string()
+        }
+        error => format!("the API server does not do its part: {error}"),
     }
 }
 

@@ -16,6 +16,10 @@ const LIQO_MAX: Span = Span::from_secs(45);
 /// no reason to give anything up, as long as the right one comes.
 pub(super) const GRACE: Span = Span::from_secs(20);
 
+/// How often what is ready is looked at, though nothing is known to have changed: keys change, and
+/// certificates expire, without anybody being told.
+const READY_LOOK: Span = Span::from_secs(300);
+
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
@@ -281,6 +285,14 @@ impl Scene<'_> {
         (self.wish == Wish::Unknown && left > 0).then_some(Span::from_millis(left))
     }
 
+    /// From now on it is unused, if that is certain.
+    pub(super) fn begin_idling(&self, side: Side) -> Next {
+        match self.fresh() {
+            Some(rest) => Next::rest(Some(rest)),
+            None => Next::step(Step::MarkUnused(side, self.now)),
+        }
+    }
+
     /// What is in the way, if anything is: at first only said, and then a failure.
     pub(super) fn pending(&self, text: String) -> LinkState {
         match self.talk.trouble() {
@@ -304,7 +316,8 @@ impl Next {
     }
 
     pub(super) fn ready() -> Self {
-        Self { todo: Todo::Rest(None), state: LinkState::Ready, waiting: None }
+        let again = Some(READY_LOOK);
+        Self { todo: Todo::Rest(again), state: LinkState::Ready, waiting: None }
     }
 
     pub(super) fn failed(trouble: Trouble) -> Self {

@@ -396,6 +396,19 @@ fn after_a_start_nothing_is_taken_down_before_it_is_known_who_needs_it() {
 }
 
 #[test]
+fn after_a_start_silence_is_not_written_down_at_once() {
+    let mut case = Case::wanted();
+    case.seen.borrowed.identity = Some(identity());
+    case.seen.lent.nonce = Some(issued(&nonce("first")));
+    (case.wish, case.up) = (Wish::Unknown, Span::from_secs(59));
+    let second = Todo::Rest(Some(Span::from_secs(1)));
+    assert_eq!((case.borrow().todo, case.lend().todo), (second.clone(), second));
+    case.wish = Wish::Unused;
+    assert_eq!(step(case.borrow()), Step::MarkUnused(Side::Requester, case.now));
+    assert_eq!(step(case.lend()), Step::MarkUnused(Side::Provider, case.now));
+}
+
+#[test]
 fn the_namespace_goes_when_both_directions_are_gone_and_takes_liqos_word_with_it() {
     let mut case = Case::unused(0);
     case.seen.foreign = Some(Foreign { is_marked: false });

@@ -177,7 +177,6 @@ pub(super) async fn both_agents_may_end_after_each_step(world: &mut World) {
     println!("{ends:?}");
     let steps = [
         ("milan", "make namespace"),
-        ("milan", "bind"),
         ("milan", "make nonce"),
         ("milan", "nonce"),
         ("milan", "write tenant"),

@@ -205,8 +205,10 @@ impl World {
     /// Waits until Rome and Milan are linked, asking again and again as agents do.
     pub(super) async fn linked(&self) {
         until("a link", || async {
-            let borrows = self.rome.state(Side::Requester, &self.milan).await;
-            let lends = self.milan.state(Side::Provider, &self.rome).await;
+            let (borrows, lends) = tokio::join!(
+                self.rome.state(Side::Requester, &self.milan),
+                self.milan.state(Side::Provider, &self.rome),
+            );
             (borrows == LinkState::Ready && lends == LinkState::Ready).then_some(())
         })
         .await;
