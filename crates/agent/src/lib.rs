@@ -13,10 +13,12 @@ pub mod offer;
 pub mod advertise;
 pub mod transport;
 pub mod publish;
+pub mod relay;
 pub mod peering;
 pub mod controllers;
 pub mod leader;
 mod error;
+mod join;
 mod work;
 mod run;
 

@@ -12,6 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use sublet_core::instruction::Side;
 use sublet_process::Word;
 
 use crate::collect::{Measured, Standing};
@@ -54,6 +55,29 @@ pub struct OfPhase {
     pub phase: Word,
 }
 
+/// Letters between agents that were opened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfLetter {
+    /// What it says, as `nonce`.
+    pub kind: Word,
+}
+
+/// Letters between agents that were refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfRefusal {
+    /// Why, as `signature`.
+    pub reason: Word,
+}
+
+/// How links stand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfLink {
+    /// What this cluster is in it: `provider` or `requester`.
+    pub side: Word,
+    /// `ready`, `pending` or `failed`.
+    pub state: Word,
+}
+
 /// What is counted of one watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchCounts {
@@ -80,6 +104,10 @@ pub struct Metrics {
     retries: Family<OfWork, Counter>,
     refusals: Counter,
     unacknowledged: Gauge,
+    letters_opened: Family<OfLetter, Counter>,
+    letters_refused: Family<OfRefusal, Counter>,
+    links: Family<OfLink, Gauge>,
+    link_failures: Family<OfRefusal, Counter>,
     /// 1 while the broker takes what is published.
     pub broker_reached: Gauge,
     /// 1 while this agent works, and not another one of the cluster.
@@ -114,6 +142,13 @@ impl Metrics {
         let unacknowledged = self.unacknowledged.clone();
         let about = "Instructions that the broker does not know to be carried out";
         all.register("unacknowledged_instructions", about, unacknowledged);
+        let opened = self.letters_opened.clone();
+        all.register("letters_opened", "Letters of other clusters that were believed", opened);
+        let refused = self.letters_refused.clone();
+        all.register("letters_refused", "Letters of other clusters that were not", refused);
+        all.register("links", "Links that are needed", self.links.clone());
+        let failures = self.link_failures.clone();
+        all.register("link_failures", "Times a link that is needed could not be", failures);
         let reached = self.broker_reached.clone();
         all.register("broker_reached", "1 while the broker takes what is published", reached);
         all.register("leading", "1 while this agent works", self.leading.clone());
@@ -177,6 +212,33 @@ impl Metrics {
     /// Of so many instructions the broker does not know that they were carried out.
     pub fn unacknowledged(&self, count: usize) {
         self.unacknowledged.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// A letter of another cluster was believed.
+    pub fn letter_opened(&self, kind: &'static str) {
+        self.letters_opened.get_or_create(&OfLetter { kind: Word(kind) }).inc();
+    }
+
+    /// Of the links that are needed, so many are ready, pending and failed.
+    pub fn links(&self, side: Side, counts: [usize; 3]) {
+        let side = match side {
+            Side::Provider => Word("provider"),
+            Side::Requester => Word("requester"),
+        };
+        for (state, count) in ["ready", "pending", "failed"].into_iter().zip(counts) {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.links.get_or_create(&OfLink { side, state: Word(state) }).set(count);
+        }
+    }
+
+    /// A link that is needed cannot be.
+    pub fn link_failed(&self, reason: &'static str) {
+        self.link_failures.get_or_create(&OfRefusal { reason: Word(reason) }).inc();
+    }
+
+    /// A letter of another cluster was not believed.
+    pub fn letter_refused(&self, reason: &'static str) {
+        self.letters_refused.get_or_create(&OfRefusal { reason: Word(reason) }).inc();
     }
 
     /// The Advertisement object was written, or was not.

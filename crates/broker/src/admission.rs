@@ -1,9 +1,9 @@
 //! Who gets a turn: no cluster takes the turns of another, and what keeps capacity moving goes
 //! before new requests.
 //!
-//! There are two lanes. Heartbeats, releases, acknowledgements and renewals are *urgent*: they are
+//! There are three lanes. Heartbeats, releases, acknowledgements and renewals are *urgent*: they are
 //! small, and losing them makes the fleet look dead or full. New requests, lists and explanations
-//! are *ordinary*. Each lane has seats of its own, so that a flood of one never takes a seat of the
+//! are *ordinary*. What agents tell each other may get lost, and has a small lane of its own. Each lane has seats of its own, so that a flood of one never takes a seat of the
 //! other; each cluster has a bound on its seats and a rate in each lane, so that it cannot take the
 //! seats of the others. Nobody waits for a seat: without one the answer is `429` with a time to come
 //! back, which is cheap for both.
@@ -21,6 +21,8 @@ use crate::limits::Limits;
 pub enum Lane {
     /// Keeps capacity moving.
     Urgent,
+    /// What agents tell each other.
+    Message,
     /// Everything else.
     Ordinary,
 }
@@ -105,12 +107,13 @@ impl Bucket {
 #[derive(Debug)]
 struct LaneShare {
     seats: Arc<Seats>,
+    rate: u32,
     bucket: Mutex<Bucket>,
 }
 
 impl LaneShare {
     fn new(most: usize, rate: u32) -> Self {
-        Self { seats: Seats::new(most), bucket: Mutex::new(Bucket::full(rate)) }
+        Self { seats: Seats::new(most), rate, bucket: Mutex::new(Bucket::full(rate)) }
     }
 }
 
@@ -122,6 +125,7 @@ pub struct Share {
     large: Arc<Seats>,
     urgent: LaneShare,
     ordinary: LaneShare,
+    messages: LaneShare,
     /// Whose urgent turns these are part of.
     urgent_of_all: Arc<Seats>,
 }
@@ -136,6 +140,10 @@ impl Share {
             streams: Seats::new(limits.streams_per_cluster),
             urgent: LaneShare::new(limits.urgent_per_cluster, rate),
             ordinary: LaneShare::new(limits.ordinary_per_cluster, rate),
+            messages: LaneShare::new(
+                limits.messages_taken_per_cluster,
+                limits.message_rate_per_cluster,
+            ),
         }
     }
 
@@ -154,11 +162,11 @@ pub struct Turn {
 
 /// The turns of all.
 pub struct Admission {
-    rate: u32,
     limits: Limits,
     urgent: Arc<Seats>,
     operators: Arc<Seats>,
     ordinary: Arc<Seats>,
+    messages: Arc<Seats>,
     large: Arc<Seats>,
     /// What all have together whose certificates name nobody.
     unnamed: Arc<Share>,
@@ -170,11 +178,11 @@ impl Admission {
     pub fn new(limits: Limits) -> Self {
         let urgent = Seats::new(limits.urgent);
         Self {
-            rate: limits.rate_per_cluster,
             unnamed: Arc::new(Share::new(&limits, Arc::clone(&urgent))),
             urgent,
             operators: Seats::new(limits.operators),
             ordinary: Seats::new(limits.ordinary),
+            messages: Seats::new(limits.messages_taken),
             large: Seats::new(limits.large_bodies),
             shares: Mutex::default(),
             limits,
@@ -221,8 +229,9 @@ impl Admission {
         let (own, all) = match lane {
             Lane::Urgent => (&share.urgent, &share.urgent_of_all),
             Lane::Ordinary => (&share.ordinary, &self.ordinary),
+            Lane::Message => (&share.messages, &self.messages),
         };
-        own.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(self.rate, now)?;
+        own.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(own.rate, now)?;
         let busy = Busy { retry_after: 1 };
         let own = own.seats.take().ok_or(busy)?;
         let all = all.take().ok_or(busy)?;

@@ -74,6 +74,7 @@ pub enum Endpoint {
     Acknowledge,
     Fail,
     Instructions,
+    SendMessage,
     ListClusters,
     GetCluster,
     Cordon,
@@ -133,7 +134,7 @@ const fn row(
 }
 
 use Endpoint as E;
-use Lane::{Ordinary, Urgent};
+use Lane::{Message, Ordinary, Urgent};
 use Verdict::{Allow as Yes, Forbid as No, Hide};
 
 /// The table.
@@ -156,6 +157,7 @@ pub const TABLE: &[Row] = &[
     row("acknowledge",      E::Acknowledge,      Urgent,   [No,   Yes,  Hide, No]),
     row("fail",             E::Fail,             Urgent,   [Yes,  Yes,  Hide, No]),
     row("instructions",     E::Instructions,     Urgent,   [Yes,  Yes,  Yes,  No]),
+    row("sendMessage",      E::SendMessage,      Message,  [Yes,  Yes,  No,   No]),
     row("listClusters",     E::ListClusters,     Ordinary, [Yes,  Yes,  Yes,  Yes]),
     row("getCluster",       E::GetCluster,       Ordinary, [Yes,  Yes,  Hide, Yes]),
     row("cordon",           E::Cordon,           Urgent,   [No,   No,   No,   Yes]),

@@ -17,6 +17,7 @@ mod sparing;
 pub mod server;
 pub mod authorize;
 pub mod http;
+pub mod mail;
 pub mod secure;
 mod reload;
 mod census;

@@ -65,6 +65,22 @@ pub struct Limits {
     pub urgent_per_cluster: usize,
     /// Requests per second of one cluster, in each of the two lanes.
     pub rate_per_cluster: u32,
+    /// Messages between agents that are taken in at the same time, in all: they are small, rare and
+    /// may get lost, so they have places of their own.
+    pub messages_taken: usize,
+    /// The same of one cluster.
+    pub messages_taken_per_cluster: usize,
+    /// Messages per second of one cluster. A link takes three of each side.
+    pub message_rate_per_cluster: u32,
+    /// Messages that are kept of one cluster for another one: a link uses eight slots at most, and
+    /// there are two of a pair.
+    pub messages_per_pair: usize,
+    /// Messages that are kept of one cluster.
+    pub messages_per_cluster: usize,
+    /// Bytes that are kept of one cluster's messages.
+    pub message_bytes_per_cluster: usize,
+    /// Bytes that are kept of all messages.
+    pub message_bytes: usize,
     /// Open streams of one cluster. An agent has one, and a second while it reconnects.
     pub streams_per_cluster: usize,
     /// Between two signs of life on a stream. Clients go by the wire's.
@@ -97,10 +113,17 @@ impl Default for Limits {
             sessions: 1024,
             ordinary: 8192,
             ordinary_per_cluster: 1024,
-            urgent: 4096,
+            urgent: 3840,
             operators: 64,
             urgent_per_cluster: 256,
             rate_per_cluster: 1000,
+            messages_taken: 256,
+            messages_taken_per_cluster: 32,
+            message_rate_per_cluster: 100,
+            messages_per_pair: 32,
+            messages_per_cluster: 2048,
+            message_bytes_per_cluster: 4096 * KIB,
+            message_bytes: 64 * 1024 * KIB,
             streams_per_cluster: 8,
             keep_alive: Duration::from_millis(sublet_wire::limits::KEEP_ALIVE.as_millis()),
             reload: Duration::from_secs(1),
@@ -119,6 +142,8 @@ mod tests {
     fn the_engine_has_a_place_for_every_turn() {
         let (limits, options) = (Limits::default(), Options::alone(Writer(1)));
         assert!(limits.ordinary <= options.queue_max);
-        assert!(2 * limits.urgent <= options.queue_max);
+        // Whether a message may be sent is looked up on the way of the urgent.
+        let taken = limits.operators + limits.messages_taken;
+        assert!(2 * limits.urgent + taken <= options.queue_max);
     }
 }

@@ -88,6 +88,12 @@ pub struct Metrics {
     pub connections_refused: Family<Because, Counter>,
     /// Streams that are open.
     pub streams: Gauge,
+    /// Messages between agents that are kept.
+    pub messages: Gauge,
+    /// How long they are together.
+    pub message_bytes: Gauge,
+    /// Messages that were handed to a stream.
+    pub messages_delivered: Counter,
     /// Requests that got no turn or no permission.
     pub denied: Family<Because, Counter>,
     /// Files that were read again and had changed.
@@ -119,6 +125,9 @@ impl Metrics {
             connections: Gauge::default(),
             connections_refused: Family::default(),
             streams: Gauge::default(),
+            messages: Gauge::default(),
+            message_bytes: Gauge::default(),
+            messages_delivered: Counter::default(),
             denied: Family::default(),
             reloads: Family::default(),
             reload_failing: Family::default(),
@@ -143,6 +152,11 @@ impl Metrics {
         let refused = self.connections_refused.clone();
         all.register("connections_refused", "Connections that were turned away", refused);
         all.register("streams", "Instruction streams that are open", self.streams.clone());
+        all.register("messages", "Messages between agents that are kept", self.messages.clone());
+        let bytes = self.message_bytes.clone();
+        all.register("message_bytes", "How long they are together", bytes);
+        let delivered = self.messages_delivered.clone();
+        all.register("messages_delivered", "Messages that were handed to a stream", delivered);
         let denied = self.denied.clone();
         all.register("denied", "Requests without permission or without a turn", denied);
         let reloads = self.reloads.clone();

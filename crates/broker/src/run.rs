@@ -28,6 +28,7 @@ use crate::engine::{self, Account, Keeping, Options};
 use crate::http::{App, router};
 use crate::limits::Limits;
 use crate::listen::{Addresses, Listeners};
+use crate::mail::{self, Mail};
 use crate::metrics::Metrics;
 use crate::orphans::{Home, Orphans};
 use crate::policy::{self, Source};
@@ -202,6 +203,7 @@ impl Broker {
             policy: ArcSwap::new(Arc::clone(&edge.policy)),
             revoked: Shut::new(engine.handle().revoked()),
             admission: Arc::new(Admission::new(limits.clone())),
+            mail: Arc::new(Mail::new(limits.clone(), Arc::clone(&metrics))),
             limits,
             metrics,
             machine: Machine::new(),
@@ -234,6 +236,7 @@ impl Broker {
             let policy = reload::policy(source, Arc::clone(&self.app), every, stops.clone());
             self.own("the reload of the policy", policy);
         }
+        self.own("the mail", mail::run(Arc::clone(&self.app), stops.clone()));
         self.own("the watch over the engine", watch(Arc::clone(&self.app), stops.clone()));
         let Some(listener) = metrics else { return };
         // Whom nobody asks, nobody needs to count for.

@@ -75,6 +75,10 @@ fn check_accounts(ledger: &Ledger, found: &mut Vec<Violation>) {
             let account = counted.entry(side).or_default();
             account.changes.insert((reservation.changed, id));
             account.remembered.insert(id);
+            for peer in reservation.sides().filter(|peer| *peer != side) {
+                let count = account.peers.entry(peer.clone()).or_default();
+                *count = count.saturating_add(1);
+            }
         }
         if !reservation.phase().is_terminal() {
             let requester = counted.entry(&reservation.requester).or_default();

@@ -56,6 +56,7 @@ codes! {
     CertificateRevoked = 403, "The certificate, or every certificate of the cluster, was revoked.";
     ClusterMismatch = 403, "The body speaks for another cluster than the certificate.";
     Forbidden = 403, "The role of the certificate does not allow this.";
+    Strangers = 403, "The two clusters share no reservation, now or lately.";
     NoSuchRoute = 404, "There is nothing under this path.";
     NoAdvertisement = 404, "The cluster has not advertised, or is not yours to see.";
     NoSuchReservation = 404, "There is no such reservation, or it is not yours to see.";
@@ -75,6 +76,7 @@ codes! {
     BodyTooLarge = 413, "The body is longer than is read.";
     UriTooLong = 414, "The path and query are longer than is read.";
     RateLimited = 429, "The cluster sends more requests than its share.";
+    TooManyMessages = 429, "As many messages are kept as may be.";
     HeadersTooLarge = 431, "The headers are longer than is read.";
     Internal = 500, "The broker made a mistake.";
     ProvidersOverdue = 503, "Only clusters whose advertisement is overdue could lend this.";

@@ -18,3 +18,9 @@ pub const PAGE_MAX: u32 = 1000;
 pub const CURSOR_MAX: usize = 128;
 /// How often a quiet stream says that it is alive.
 pub const KEEP_ALIVE: Span = Span::from_secs(15);
+/// The longest content of a message between two agents, in bytes.
+pub const MESSAGE_CONTENT_MAX: usize = 16 << 10;
+/// The longest name of a slot of messages.
+pub const MESSAGE_SLOT_MAX: usize = 32;
+/// The longest that a message is kept for its receiver.
+pub const MESSAGE_TTL_MAX: Span = Span::from_secs(120);

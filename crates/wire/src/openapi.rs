@@ -68,6 +68,7 @@ fn schemas() -> Map<String, Value> {
         v1::Decision,
         v1::Explanation,
         v1::Failed,
+        v1::Message,
         v1::Renewal,
         v1::Reservation,
         v1::ReservationList,
@@ -141,7 +142,7 @@ fn responses(route: &Route) -> Value {
     for (status, body) in route.answers {
         let response = &mut responses[status.to_string()];
         if response.is_null() {
-            *response = json!({ "description": success(*status) });
+            *response = json!({ "description": success(*status, *body) });
         }
         // Some answer in one of two forms, as they were asked.
         if let (Value::Object(forms), true) = (content(*body), *body != Body::None) {
@@ -164,9 +165,10 @@ fn responses(route: &Route) -> Value {
     responses
 }
 
-fn success(status: u16) -> &'static str {
+fn success(status: u16, body: Body) -> &'static str {
     match status {
         201 => "It was made.",
+        202 if body == Body::None => "It is kept for its receiver, for a while.",
         202 => "It waits; the grant comes by the stream of instructions.",
         204 => "It is done.",
         _ => "As asked.",

@@ -100,6 +100,8 @@ pub mod paths {
     pub const FAIL: &str = "/api/v1/reservations/{id}/fail";
     /// What a cluster must do.
     pub const INSTRUCTIONS: &str = "/api/v1/instructions";
+    /// What agents tell each other.
+    pub const MESSAGES: &str = "/api/v1/messages";
     /// What the broker knows of clusters.
     pub const CLUSTERS: &str = "/api/v1/clusters";
     /// What it knows of one.
@@ -274,6 +276,15 @@ pub const ROUTES: &[Route] = &[
         parameter("after", "The cursor of the last line that was seen; without it, all."),
     ])
     .giving(&[(200, Body::List("Reservation")), (200, Body::Lines("WatchEvent"))]),
+    route(
+        Method::Post,
+        paths::MESSAGES,
+        "sendMessage",
+        "Has something brought to another cluster's agent by its stream of instructions. It is kept \
+         for a little while, in memory alone.",
+    )
+    .taking("Message")
+    .giving(&[(202, Body::None)]),
     route(
         Method::Get,
         paths::CLUSTERS,

@@ -6,7 +6,8 @@
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use sublet_wire::decode::{Error, Fill, decode};
-use sublet_wire::v1::{Advertisement, Reservation, ReservationRequest, WatchEvent};
+use sublet_wire::limits::{MESSAGE_CONTENT_MAX, MESSAGE_TTL_MAX};
+use sublet_wire::v1::{Advertisement, Message, Reservation, ReservationRequest, WatchEvent};
 use sublet_wire::{Problem, encode};
 
 fuzz_target!(|bytes: &[u8]| check(bytes));
@@ -22,6 +23,15 @@ fn check(bytes: &[u8]) {
         match word.to_core("c1".parse().expect("a name")) {
             Ok(known) => drop(known.validated().expect("what was checked stays right")),
             Err(invalid) => assert!(!invalid.field.is_empty() && !invalid.message.is_empty()),
+        }
+    }
+    if let Some(message) = survives::<Message>(bytes) {
+        match message.to_post() {
+            Ok(post) => {
+                assert!(!post.content.is_empty() && post.content.len() <= MESSAGE_CONTENT_MAX);
+                assert!(!post.ttl.is_zero() && post.ttl <= MESSAGE_TTL_MAX);
+            }
+            Err(problem) => assert!(matches!(problem.status(), 400 | 413)),
         }
     }
     // What a hostile broker may say to the client.

@@ -24,6 +24,12 @@ pub enum Error {
     /// It may have been done, and asking again might do it twice: an old broker takes no keys.
     #[error("whether the broker has reserved it is not known, and it cannot be asked twice: {0}")]
     Unknown(String),
+    /// An old broker, which knows nothing of messages: the clusters cannot be joined through it.
+    #[error(
+        "this broker cannot carry messages between clusters, which this way of peering needs: \
+         upgrade the broker, or use --peering=none"
+    )]
+    NoMessages,
     /// There is no broker, by configuration.
     #[error("no broker is configured")]
     NoBroker,

@@ -16,7 +16,7 @@ mod none;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sublet_core::id::{Generation, Key};
-use sublet_wire::v1::{Advertisement, Renewal, ReservationRequest, Resizing};
+use sublet_wire::v1::{Advertisement, Message, Renewal, ReservationRequest, Resizing};
 
 use crate::advertise::Audience;
 
@@ -77,6 +77,10 @@ pub trait Broker: Send + Sync + 'static {
     /// Says as either side that the clusters cannot be joined, if the broker wants to know.
     fn fail<'a>(&'a self, id: &'a str, why: &'a str) -> Answer<'a, ()>;
 
+    /// Has something brought to another cluster's agent, softly: it may get lost, so whoever wants an
+    /// answer sends it again. An old broker cannot do that ([`Error::NoMessages`]).
+    fn send<'a>(&'a self, message: &'a Message) -> Answer<'a, ()>;
+
     /// What is to be done, from the beginning: a whole list first, then what changes.
     fn feed(&self) -> Box<dyn Feed>;
 }
@@ -96,6 +100,9 @@ pub enum News {
     Reset(Reach),
     /// Something to do.
     Order(Order),
+    /// Something that another cluster's agent sent. Who that was is not certain before its content
+    /// was opened.
+    Message(Message),
     /// The list is complete, or nothing is new.
     Synced,
     /// The broker is out of reach; it is tried again by itself.

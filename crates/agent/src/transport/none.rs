@@ -5,7 +5,7 @@ use std::future::{pending, ready};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sublet_core::id::{Generation, Key};
-use sublet_wire::v1::{Advertisement, Renewal, ReservationRequest, Resizing};
+use sublet_wire::v1::{Advertisement, Message, Renewal, ReservationRequest, Resizing};
 
 use super::{Answer, Broker, Error, Feed, News, Promise};
 
@@ -61,6 +61,10 @@ impl Broker for Local {
     }
 
     fn fail<'a>(&'a self, _: &'a str, _: &'a str) -> Answer<'a, ()> {
+        nobody()
+    }
+
+    fn send<'a>(&'a self, _: &'a Message) -> Answer<'a, ()> {
         nobody()
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sublet_agent::transport::{Broker as _, Error, Feed, Http, News, Reach};
 use sublet_core::id::{Generation, ReservationId};
-use sublet_wire::v1::{Advertisement, Quantities, Renewal, ReservationRequest};
+use sublet_wire::v1::{Advertisement, Message, Quantities, Renewal, ReservationRequest};
 
 use crate::old_broker::{OldBroker, reservation};
 
@@ -70,6 +70,9 @@ async fn what_an_old_broker_has_no_route_for_is_done_without() {
     assert_eq!(http.release(ID).await.unwrap(), None);
     assert!(!http.takes_keys().await.unwrap());
     assert_eq!(http.release_key(&key).await.unwrap(), None);
+    let message = Message { to: "turin".into(), ..Message::default() };
+    assert!(matches!(http.send(&message).await, Err(Error::NoMessages)));
+    assert_eq!(broker.count("POST /api/v1/messages"), 0, "it is not asked for what it cannot do");
 }
 
 #[tokio::test]

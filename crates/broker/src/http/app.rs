@@ -10,6 +10,7 @@ use crate::clock::Machine;
 use crate::engine::Handle;
 use crate::identity::Caller;
 use crate::limits::Limits;
+use crate::mail::Mail;
 use crate::metrics::Metrics;
 use crate::orphans::Orphans;
 use crate::random::RequestIds;
@@ -30,6 +31,8 @@ pub struct App {
     pub revoked: Shut,
     /// Turns.
     pub admission: Arc<Admission>,
+    /// What agents tell each other.
+    pub mail: Arc<Mail>,
     /// Bounds.
     pub limits: Limits,
     /// Counts.

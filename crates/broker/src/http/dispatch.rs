@@ -20,7 +20,7 @@ use sublet_wire::{Body as WireBody, Code, Problem, ROUTES, Route, Shape, paths};
 use super::app::App;
 use super::call::{Call, busy, forbidden};
 use super::{
-    advertisements, believe, body, clusters, head, instructions, lists, operator, reply,
+    advertisements, believe, body, clusters, head, instructions, lists, messages, operator, reply,
     reservations,
 };
 use crate::admission::Lane;
@@ -296,6 +296,7 @@ async fn respond(call: &Call) -> Result<Response, Problem> {
         Endpoint::Explain => lists::explain(call).await,
         Endpoint::ListReservations => lists::reservations(call).await,
         Endpoint::Instructions => instructions::get(call).await,
+        Endpoint::SendMessage => messages::post(call).await,
         Endpoint::ListClusters => clusters::list(call).await,
         Endpoint::GetCluster => clusters::get(call).await,
         Endpoint::Candidates => clusters::candidates(call).await,

@@ -19,6 +19,7 @@ mod advertisements;
 mod reservations;
 mod lists;
 mod instructions;
+mod messages;
 mod watch;
 mod clusters;
 mod operator;

@@ -46,6 +46,13 @@ pub(crate) fn done() -> Response {
     response
 }
 
+/// Taken in, to be passed on.
+pub(crate) fn accepted() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
 /// An error in this shape.
 pub(crate) fn problem(problem: &Problem, shape: Shape) -> Response {
     let status =

@@ -5,7 +5,8 @@
 //! A line's cursor says what was told completely: within a list that is still being told it is the
 //! one from before the list, so that whoever is cut off in the middle is told all of it again. A
 //! stream ends when its reader is revoked, when its certificate expires, or with a `GOODBYE` when
-//! the broker goes away or its authority was replaced.
+//! the broker goes away or its authority was replaced. Between these lines come the messages of other
+//! clusters, which have no cursor.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,6 +26,7 @@ use super::call::{Call, busy, parameter};
 use crate::admission::Seat;
 use crate::engine::Failure;
 use crate::identity::Identity;
+use crate::mail::{self, Delivery};
 use crate::stream::{Cursor, Part, Stream};
 
 /// When to come back after a goodbye.
@@ -48,6 +50,7 @@ pub(super) async fn open(call: &Call) -> Result<Response, Problem> {
     let (stream, first) = opened.map_err(|failure| call.problem(failure))?;
     let mut reader = Reader {
         next: Box::pin(next(stream)),
+        mail: call.app.mail.reader(call.cluster()?.clone()),
         told: after,
         lines: VecDeque::new(),
         ended: false,
@@ -120,6 +123,8 @@ async fn next(mut stream: Stream) -> Next {
 struct Reader {
     /// Kept while other things happen, so that nothing that it has begun to tell is lost.
     next: Pin<Box<dyn Future<Output = Next> + Send>>,
+    /// What other clusters send.
+    mail: mail::Reader,
     /// Everything up to here was told.
     told: Option<Cursor>,
     lines: VecDeque<Bytes>,
@@ -155,8 +160,25 @@ impl Reader {
                 // Whoever comes back is told from where it was.
                 Err(_) => self.finish(End::Goodbye),
             },
+            delivery = self.mail.next(|| self.app.machine.read().monotonic) => {
+                self.deliver(delivery);
+            }
             () = tokio::time::sleep(self.app.limits.keep_alive) => self.live(),
         }
+    }
+
+    /// What another cluster sent. It is told when everything before was taken, one at a time, and only
+    /// if its sender is still believed.
+    fn deliver(&mut self, delivery: Delivery) {
+        if self.is_expired() {
+            return self.finish(End::Goodbye);
+        }
+        if self.app.revoked.covers(&delivery.sender) {
+            return;
+        }
+        self.app.metrics.messages_delivered.inc();
+        let event = WatchEvent::message(delivery.message);
+        self.push(&event);
     }
 
     /// Nothing happened; the stream lives, if its reader still may read.

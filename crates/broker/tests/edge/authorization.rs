@@ -30,6 +30,7 @@ const CELLS: &[(&str, &str, &str, &str, [u16; 4])] = &[
     ("acknowledge",      "POST",   "/api/v1/reservations/ID/acknowledge", "{\"generation\":1}", [403, 200, 404, 403]),
     ("fail",             "POST",   "/api/v1/reservations/ID/fail", WHY,               [200, 200, 404, 403]),
     ("instructions",     "GET",    "/api/v1/instructions", "",                        [200, 200, 200, 403]),
+    ("sendMessage",      "POST",   "/api/v1/messages", "MESSAGE",                     [202, 202, 403, 403]),
     ("listClusters",     "GET",    "/api/v1/clusters", "",                            [200, 200, 200, 200]),
     ("getCluster",       "GET",    "/api/v1/clusters/asks", "",                       [200, 404, 404, 200]),
     ("cordon",           "POST",   "/api/v1/operator/clusters/asks/cordon", WHY,      [403, 403, 403, 204]),
@@ -93,8 +94,13 @@ impl Cast {
     }
 }
 
-fn filled(body: &str) -> String {
+fn filled(body: &str, column: usize) -> String {
     match body {
+        // Each writes to the other side; who has none, to one of the two.
+        "MESSAGE" => {
+            let to = if column == 0 { "lends" } else { "asks" };
+            format!(r#"{{"to":"{to}","slot":"a","content":"x"}}"#)
+        }
         "ADVERTISEMENT" => advertisement("asks", 1),
         "CANDIDATES" => format!(r#"{{"requesterID":"asks","request":{ASK}}}"#),
         body => body.to_owned(),
@@ -110,7 +116,7 @@ async fn every_cell_of_the_table_is_as_it_says() {
             let id = cast.set().await;
             let path = path.replace("/ID", &format!("/{id}"));
             let client = &mut cast.clients[column];
-            let answer = client.send(method, &path, Some(&filled(body))).await.unwrap();
+            let answer = client.send(method, &path, Some(&filled(body, column))).await.unwrap();
             if answer.status != *expected {
                 wrong.push(format!("{name} for column {column}: {expected} was {answer:?}"));
             }

@@ -1,6 +1,6 @@
 //! What is derived from the reservations: sums, deadlines, who waits, who is remembered.
 
-use alloc::collections::{BTreeSet, btree_map::Entry};
+use alloc::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use alloc::sync::Arc;
 use core::cmp::Reverse;
 
@@ -86,7 +86,7 @@ impl Ledger {
 
     /// Keeps what was summed, and notes the reservation in the account; one with nothing left in
     /// it goes.
-    fn keep_side(&mut self, side: Side<'_>, sum: Option<Resources>) {
+    fn keep_side<'a>(&mut self, side: Side<'a>, sum: Option<Resources>) {
         let Side { cluster, role, old, new } = side;
         let mut entry = match self.accounts.entry(cluster.clone()) {
             Entry::Occupied(entry) => entry,
@@ -97,6 +97,8 @@ impl Ledger {
         swap(&mut account.changes, old.map(change), new.map(change));
         let id = |of: &Traces<'_>| of.reservation.id;
         swap(&mut account.remembered, old.map(id), new.map(id));
+        let peer = |of: &Traces<'a>| role.peer(of);
+        recount(&mut account.peers, old.and_then(peer), new.and_then(peer));
         let listed = |of: &Traces<'_>| role.lists(of).then_some(of.reservation.id);
         let list = match role {
             Role::Requester => &mut account.borrowing,
@@ -185,6 +187,14 @@ impl Role {
         }
     }
 
+    /// The cluster on the other side.
+    fn peer<'a>(self, of: &Traces<'a>) -> Option<&'a ClusterId> {
+        match self {
+            Self::Requester => of.provider(),
+            Self::Provider => Some(&of.reservation.requester),
+        }
+    }
+
     /// Does the account list the reservation as live?
     fn lists(self, of: &Traces<'_>) -> bool {
         match self {
@@ -225,5 +235,30 @@ fn swap<T: Ord>(set: &mut BTreeSet<T>, old: Option<T>, new: Option<T>) {
             set.remove(&old);
         }
         set.extend(new);
+    }
+}
+
+/// Counts one less of one, and one more of another.
+fn recount(
+    counts: &mut BTreeMap<ClusterId, u32>,
+    old: Option<&ClusterId>,
+    new: Option<&ClusterId>,
+) {
+    if old == new {
+        return;
+    }
+    if let Some(old) = old
+        && let Entry::Occupied(mut entry) = counts.entry(old.clone())
+    {
+        let left = entry.get().saturating_sub(1);
+        if left == 0 {
+            entry.remove();
+        } else {
+            *entry.get_mut() = left;
+        }
+    }
+    if let Some(new) = new {
+        let count = counts.entry(new.clone()).or_default();
+        *count = count.saturating_add(1);
     }
 }

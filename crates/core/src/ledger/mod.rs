@@ -116,6 +116,8 @@ pub struct Account {
     pub changes: BTreeSet<(Revision, ReservationId)>,
     /// The same by name, so that a page of them costs what it shows and not what there is.
     pub remembered: BTreeSet<ReservationId>,
+    /// The clusters on the other side of these, and of how many.
+    pub peers: BTreeMap<ClusterId, u32>,
 }
 
 impl Account {
@@ -200,6 +202,11 @@ impl Ledger {
     /// What a cluster lends and borrows; none when nothing.
     pub fn account(&self, cluster: &ClusterId) -> Option<&Account> {
         self.accounts.get(cluster)
+    }
+
+    /// Is there a reservation between these two, on whichever sides, live or still remembered?
+    pub fn have_dealt(&self, one: &ClusterId, other: &ClusterId) -> bool {
+        self.account(one).is_some_and(|account| account.peers.contains_key(other))
     }
 
     /// All clusters that lend or borrow.

@@ -36,7 +36,7 @@ async fn list(client: &Client) -> Result<Vec<Instruction>> {
     let mut found = Vec::new();
     loop {
         match stream.next().await {
-            Event::Connected => {}
+            Event::Connected | Event::Message(_) => {}
             Event::Reset => found.clear(),
             Event::Instruction(instruction) => found.push(instruction),
             Event::Synced => return Ok(found),
@@ -51,7 +51,7 @@ async fn follow(client: &Client, args: &Args) -> Result<()> {
     let mut watch = Watch::new::<Instruction>(args.look.output.format);
     loop {
         match stream.next().await {
-            Event::Connected | Event::Reset | Event::Synced => {}
+            Event::Connected | Event::Reset | Event::Synced | Event::Message(_) => {}
             Event::Instruction(instruction) => {
                 watch.print(&[instruction], clock::now(), &mut output::stdout())?;
             }

@@ -17,4 +17,5 @@ mod journal;
 mod contention;
 mod crash;
 mod agents;
+mod letters;
 mod on_kubernetes;

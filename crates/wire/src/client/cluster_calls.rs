@@ -8,8 +8,8 @@ use super::transport::Call;
 use super::{Client, Error, Instructions};
 use crate::paths;
 use crate::v1::{
-    Acknowledgement, Advertisement, AdvertisementResponse, Cursor, Explanation, Failed, Renewal,
-    Reservation, Resizing,
+    Acknowledgement, Advertisement, AdvertisementResponse, Cursor, Explanation, Failed, Message,
+    Renewal, Reservation, Resizing,
 };
 
 impl Client {
@@ -37,6 +37,11 @@ impl Client {
     /// Everything that either side must do, as a stream; after a cursor, only what is new.
     pub fn instructions(&self, after: Option<Cursor>) -> Instructions {
         Instructions::new(self.transport.clone(), after)
+    }
+
+    /// Has something brought to another cluster's agent; it may get lost.
+    pub async fn send_message(&self, message: &Message) -> Result<(), Error> {
+        self.tell(paths::MESSAGES.to_owned(), message).await
     }
 
     /// One reservation.

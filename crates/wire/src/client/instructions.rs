@@ -11,7 +11,7 @@ use super::transport::{Call, Transport};
 use super::{Error, pause};
 use crate::decode::decode;
 use crate::paths;
-use crate::v1::{Cursor, Instruction, WatchEvent, WatchType};
+use crate::v1::{Cursor, Instruction, Message, WatchEvent, WatchType};
 
 /// What the stream says.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub enum Event {
     Reset,
     /// Something to do.
     Instruction(Instruction),
+    /// What another cluster sent.
+    Message(Message),
     /// Everything up to here was told: the list is complete, or nothing is new.
     Synced,
     /// It was cut, or could not be opened. It is tried again by itself; whoever sees that there is
@@ -128,6 +130,7 @@ impl Instructions {
                 self.advance(line.cursor);
                 line.instruction.map(Event::Instruction)
             }
+            WatchType::Message => line.message.map(Event::Message),
             WatchType::Goodbye => {
                 self.advance(line.cursor);
                 let url = self.transport.url(self.broker).to_owned();

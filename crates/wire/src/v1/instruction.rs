@@ -6,6 +6,7 @@
 //! everything. Several lines may belong to one revision of the log, and a stream may be cut between
 //! them: so an instruction has a cursor only where nothing else belongs to it; otherwise the
 //! `BOOKMARK` after the last of them has it. While nothing happens, a `BOOKMARK` says every few seconds that the stream is alive.
+//! What another cluster's agent sent comes as a `MESSAGE`, which belongs to no revision and has no cursor.
 //! `GOODBYE` is the last line of a broker that goes away in order: come back, here or elsewhere.
 
 use std::fmt;
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use sublet_core::id::Generation;
 use sublet_core::instruction::{self as core, Duty, Side};
 
-use super::Quantities;
+use super::{Message, Quantities};
 use crate::Timestamp;
 use crate::decode::{leaf, object};
 use crate::limits::CURSOR_MAX;
@@ -58,6 +59,9 @@ pub struct WatchEvent {
     /// What to do, in an `INSTRUCTION`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<Instruction>,
+    /// What another cluster sent, in a `MESSAGE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
     /// In a `GOODBYE`: come back after so many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
@@ -77,6 +81,9 @@ pub enum WatchType {
     Reset,
     /// The broker goes away: come back, here or elsewhere.
     Goodbye,
+    /// Something that another cluster's agent sent. It moves no cursor: whoever is away when it comes
+    /// gets it on coming back, if it is still kept then.
+    Message,
     /// One that this version does not know: passed over.
     #[serde(other)]
     #[cfg_attr(feature = "openapi", schemars(skip))]
@@ -158,6 +165,7 @@ object!(WatchEvent {
     "type" => kind,
     "cursor" => cursor,
     "instruction" => instruction,
+    "message" => message,
     "retryAfter" => retry_after,
 });
 object!(Acknowledgement { "generation" => generation });
@@ -243,6 +251,11 @@ impl WatchEvent {
     /// A fresh list follows.
     pub fn reset(cursor: Cursor) -> Self {
         Self { kind: WatchType::Reset, cursor, ..Self::default() }
+    }
+
+    /// Something that another cluster sent.
+    pub fn message(message: Message) -> Self {
+        Self { kind: WatchType::Message, message: Some(message), ..Self::default() }
     }
 
     /// The broker goes away.

@@ -12,6 +12,7 @@ mod reservation_text;
 mod explanation;
 mod candidate;
 mod instruction;
+mod message;
 mod cluster;
 mod operator;
 
@@ -22,6 +23,7 @@ pub use candidate::{Candidate, CandidateList, CandidateRequest};
 pub use cluster::{Cluster, ClusterList};
 pub use explanation::{Explanation, Granted, Left, Lift, Nearest, Price, Ranked, Refused};
 pub use instruction::{Acknowledgement, Cursor, Instruction, WatchEvent, WatchType};
+pub use message::{Message, Posted};
 pub use operator::{Cap, ClusterDecision, Note, Revocation, RevocationList, Why, why};
 pub use quantities::{Amounts, Quantities};
 pub use request::{Constraint, Operator, ReservationRequest};

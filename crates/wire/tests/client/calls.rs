@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sublet_wire::Code;
 use sublet_wire::client::{Client, Credentials, Error, Options, Page, ReservationQuery};
-use sublet_wire::v1::ReservationRequest;
+use sublet_wire::v1::{Message, ReservationRequest};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -41,6 +41,27 @@ async fn a_broker_that_says_503_is_passed_over_too() {
     let client = client(&authority, &[first.url.clone(), second.url.clone()]);
     client.clusters(&Page::default()).await.expect("a list");
     assert_eq!((first.seen().len(), second.seen().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_message_is_sent_again_until_it_is_taken_and_a_refusal_is_told() {
+    let authority = Authority::new();
+    let strangers = r#"{"error":"who?","code":"Strangers"}"#;
+    let server = Server::start(&authority, move |count, _| match count {
+        0 => json(503, r#"{"error":"going away","code":"Unavailable"}"#),
+        1 => Reply::Answer(202, "", String::new()),
+        _ => json(403, strangers),
+    })
+    .await;
+    let client = client(&authority, std::slice::from_ref(&server.url));
+    let message = Message { to: "milan".into(), slot: "a".into(), ..Message::default() };
+    client.send_message(&message).await.expect("taken");
+    let error = client.send_message(&message).await.expect_err("refused");
+    let code = error.problem().and_then(sublet_wire::Problem::code);
+    assert_eq!(code, Some(Code::Strangers));
+    let seen = server.seen();
+    assert_eq!(seen.len(), 3);
+    assert!(seen.iter().all(|request| request.path == "/api/v1/messages"));
 }
 
 #[tokio::test]

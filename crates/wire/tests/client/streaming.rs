@@ -26,6 +26,7 @@ async fn word(stream: &mut Instructions) -> String {
         Event::Connected => "connected".to_owned(),
         Event::Reset => "reset".to_owned(),
         Event::Instruction(told) => told.reservation_id,
+        Event::Message(told) => format!("{} says {}", told.from, told.content),
         Event::Synced => "synced".to_owned(),
         Event::Interrupted(Error::Closed { .. } | Error::Broken { .. }) => "cut".to_owned(),
         Event::Interrupted(Error::Silent { .. }) => "silent".to_owned(),
@@ -66,6 +67,24 @@ async fn a_stream_that_is_cut_in_a_line_resumes_after_the_last_whole_one() {
     let after = "/api/v1/instructions?watch=true&after=7";
     assert_eq!(paths(&server), ["/api/v1/instructions?watch=true", after]);
     assert_eq!(stream.cursor().unwrap().as_str(), "8");
+}
+
+#[tokio::test]
+async fn a_message_comes_as_it_is_and_moves_nothing() {
+    let authority = Authority::new();
+    let said = r#"{"from":"rome","to":"milan","slot":"a","content":"hello"}"#;
+    let line = format!("{{\"type\":\"MESSAGE\",\"message\":{said}}}\n");
+    let empty = "{\"type\":\"MESSAGE\"}\n";
+    let server = Server::start(&authority, move |count, _| match count {
+        0 => Reply::StreamAndCut(format!("{RESET}{line}{}{empty}{line}", bookmark("5"))),
+        _ => Reply::StreamAndHang(bookmark("5")),
+    })
+    .await;
+    let mut stream = client(&authority, std::slice::from_ref(&server.url)).instructions(None);
+    let all = words(&mut stream, 7).await;
+    let told = "rome says hello";
+    assert_eq!(all, ["connected", "reset", told, "synced", told, "cut", "connected"]);
+    assert_eq!(paths(&server)[1], "/api/v1/instructions?watch=true&after=5");
 }
 
 #[tokio::test]

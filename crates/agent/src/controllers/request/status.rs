@@ -216,7 +216,9 @@ impl Writer<'_> {
                 let why = "No broker communicator configured";
                 self.over(RequestPhase::Failed, Reason::NoBroker, why);
             }
-            Error::Transient { .. } | Error::Identity(_) => self.unavailable(error),
+            Error::Transient { .. } | Error::Identity(_) | Error::NoMessages => {
+                self.unavailable(error);
+            }
         }
     }
 

@@ -78,6 +78,7 @@ impl HttpFeed {
             }
             Event::Reset => Some(News::Reset(Reach::Both)),
             Event::Synced => Some(News::Synced),
+            Event::Message(message) => Some(News::Message(message)),
             Event::Interrupted(error) => Some(News::Interrupted(error.into())),
             Event::Instruction(told) => match Order::try_from(&told) {
                 Ok(order) => Some(News::Order(order)),

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use sublet_core::id::{Generation, Key, ReservationId};
+use sublet_wire::Code;
 use sublet_wire::client::{self, Client, Options};
-use sublet_wire::v1::{Advertisement, Renewal, Reservation, ReservationRequest, Resizing};
+use sublet_wire::v1::{Advertisement, Message, Renewal, Reservation, ReservationRequest, Resizing};
 use tokio::sync::watch;
 
 use self::era::Era;
@@ -151,6 +152,23 @@ impl Broker for Http {
 
     fn fail<'a>(&'a self, id: &'a str, why: &'a str) -> Answer<'a, ()> {
         async move { self.about(id, |id| self.client().fail(id, why)).await.map(drop) }.boxed()
+    }
+
+    fn send<'a>(&'a self, message: &'a Message) -> Answer<'a, ()> {
+        async {
+            let era = &self.shared.era;
+            if era.is_old(self.client()).await? {
+                return Err(Error::NoMessages);
+            }
+            match self.client().send_message(message).await.map_err(|error| era.judge(error)) {
+                // Ours, of a version before this route was.
+                Err(Error::Refused(no)) if no.code == Some(Code::NoSuchRoute) => {
+                    Err(Error::NoMessages)
+                }
+                sent => sent,
+            }
+        }
+        .boxed()
     }
 
     fn feed(&self) -> Box<dyn Feed> {

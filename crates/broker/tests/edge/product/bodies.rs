@@ -122,7 +122,16 @@ pub(super) fn bodies() -> Vec<Body> {
     let acknowledge = small("c1", &path, json!({"generation": 1}), &number);
     let why = [("/why", Kind::Text)];
     let fail = small("c1", &format!("reservations/{ID}/fail"), json!({"why": "w"}), &why);
-    bodies.extend([resize, renew, acknowledge, fail]);
+    let message = json!({"from": "c1", "to": "c9", "slot": "a", "content": "x", "ttl": "1m"});
+    let fields = [
+        ("/from", Kind::Oneself),
+        ("/to", Kind::Name),
+        ("/slot", Kind::Slot),
+        ("/content", Kind::Plain),
+        ("/ttl", Kind::Brief),
+    ];
+    let message = small("c1", "messages", message, &fields);
+    bodies.extend([resize, renew, acknowledge, fail, message]);
     for act in ["cordon", "uncordon", "drain", "lost", "vouch"] {
         let right = json!({"why": "w", "force": true});
         let fields = [("/why", Kind::Reason), ("/force", Kind::Bool)];

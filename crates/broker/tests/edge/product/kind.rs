@@ -13,6 +13,12 @@ pub(super) enum Kind {
     Duration,
     /// A length of time that may be nothing.
     Patience,
+    /// A length of time of two minutes at most.
+    Brief,
+    /// A short word of small letters.
+    Slot,
+    /// What has no control characters and is not empty.
+    Plain,
     /// The name of a cluster.
     Name,
     /// The name of the cluster that asks.
@@ -76,6 +82,10 @@ pub(super) const NO_WORD: &[&str] = &[
     "x", "Headroom", " headroom", "headroom ", "luck", "👍", "\u{0}", "LIQO",
 ];
 
+fn in_slots(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte == b'-'
+}
+
 impl Kind {
     /// Texts that cannot be right here, and the code that says so.
     pub(super) fn texts(self) -> (Vec<&'static str>, &'static str) {
@@ -84,6 +94,13 @@ impl Kind {
             Self::Amount => NO_AMOUNT.to_vec(),
             Self::Duration => [NO_DURATION, &["0", "0s", "0h0m", "-0s"]].concat(),
             Self::Patience => NO_DURATION.to_vec(),
+            Self::Brief => [NO_DURATION, &["0", "0s", "-0s", "121s", "2m1ms", "1h"]].concat(),
+            Self::Slot => {
+                let is_slot = |text: &str| text.len() <= 32 && text.bytes().all(in_slots);
+                let names = NO_NAME.iter().copied().filter(|name| !is_slot(name));
+                names.chain(["", "a1", "a.a"]).collect()
+            }
+            Self::Plain => vec!["", "\n", "a\u{0}b", "a\tb", "\u{85}", "\u{7f}"],
             Self::Name => NO_NAME.to_vec(),
             Self::Oneself => return (NO_NAME.to_vec(), "ClusterMismatch"),
             Self::Reservation => NO_RESERVATION.to_vec(),

@@ -113,7 +113,9 @@ fn of_paths() -> Vec<Row> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_field_refuses_what_cannot_be_right_in_it() {
-    let stage = Stage::with(Limits { rate_per_cluster: 1_000_000, ..quick() }, |_| {}).await;
+    let (rate_per_cluster, message_rate_per_cluster) = (1_000_000, 1_000_000);
+    let limits = Limits { rate_per_cluster, message_rate_per_cluster, ..quick() };
+    let stage = Stage::with(limits, |_| {}).await;
     let mut witness = stage.client("c2").await;
     witness.advertise("c2", 8).await;
     stage.client("c1").await.advertise("c1", 1).await;

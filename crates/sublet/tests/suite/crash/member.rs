@@ -45,7 +45,7 @@ pub(super) async fn listen(
                     acknowledgements.spawn(acknowledge(shared, client, instruction));
                 }
             }
-            Event::Synced | Event::Interrupted(_) => {}
+            Event::Synced | Event::Message(_) | Event::Interrupted(_) => {}
         }
         while let Some(done) = acknowledgements.try_join_next() {
             done.unwrap();

@@ -1,30 +1,39 @@
 //! What is in force is looked at again, and nothing is written because of that.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use sublet_agent::peering::{IsLive, NoPeering, Peering, Progress, Removal};
+use sublet_agent::peering::{Change, IsLive, NoPeering, Peering, Progress, Removal};
 use sublet_agent::transport::Order;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
 use sublet_crds::RequestPhase;
+use sublet_wire::v1::Message;
 use tokio::sync::Notify;
 
 use super::crashes::restart;
 use super::world::until;
 use super::{World, small};
 
-/// No peering, that counts how often it was asked to bring something about, and can stir.
+/// No peering, that counts how often it was asked to bring something about, can stir, and remembers
+/// what it was told.
 #[derive(Default)]
 pub(super) struct Counting {
     established: AtomicUsize,
     stirs: Notify,
+    heard: Mutex<Vec<Message>>,
 }
 
 impl Counting {
     fn count(&self) -> usize {
         self.established.load(Ordering::SeqCst)
+    }
+
+    /// What other clusters' agents sent, as it came.
+    pub(super) fn heard(&self) -> Vec<Message> {
+        self.heard.lock().unwrap().clone()
     }
 }
 
@@ -46,8 +55,12 @@ impl Peering for Counting {
         async { NoPeering.sweep(sides, is_live).await }.boxed()
     }
 
-    fn changed(&self) -> BoxFuture<'_, ()> {
-        self.stirs.notified().boxed()
+    fn changed(&self) -> BoxFuture<'_, Change> {
+        self.stirs.notified().map(|()| Change::Everything).boxed()
+    }
+
+    fn hear(&self, message: Message) {
+        self.heard.lock().unwrap().push(message);
     }
 }
 
