@@ -47,14 +47,12 @@ impl Basis {
     pub fn room(&self, held: &Resources) -> Resources {
         let beyond_use = held.minus_floor(&self.covered);
         let taken = beyond_use.checked_add(&self.ghosts);
-        match taken.and_then(|sum| sum.checked_add(&self.allocated)) {
-            Ok(taken) => self.allocatable.minus_floor(&taken),
-            // Of something more than 64 bits are taken: none of that is free, whatever of the rest.
-            Err(_) => {
-                let free = self.allocatable.minus_floor(&self.allocated);
-                free.minus_floor(&self.ghosts).minus_floor(&beyond_use)
-            }
+        if let Ok(taken) = taken.and_then(|sum| sum.checked_add(&self.allocated)) {
+            return self.allocatable.minus_floor(&taken);
         }
+        // Of something more than 64 bits are taken: none of that is free, whatever of the rest.
+        let free = self.allocatable.minus_floor(&self.allocated);
+        free.minus_floor(&self.ghosts).minus_floor(&beyond_use)
     }
 
     /// How much the provider has too little for what is taken there, of each resource of which the
