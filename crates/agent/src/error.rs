@@ -7,7 +7,7 @@ use sublet_process::Address;
 use sublet_wire::{Invalid, client};
 use tokio::task::JoinError;
 
-use crate::{cluster, identity, publish};
+use crate::{cluster, identity, join, publish};
 
 /// Why the agent cannot start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +36,9 @@ pub enum Error {
     /// The Advertisement cannot be read.
     #[error(transparent)]
     Object(#[from] publish::Error),
+    /// Clusters cannot be joined as was said.
+    #[error(transparent)]
+    Join(#[from] join::Error),
     /// An address cannot be listened on.
     #[error("--{flag}: cannot listen on {address}")]
     Bind {

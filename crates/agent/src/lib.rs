@@ -18,6 +18,7 @@ pub mod peering;
 pub mod controllers;
 pub mod leader;
 mod error;
+mod join;
 mod work;
 mod run;
 

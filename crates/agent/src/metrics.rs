@@ -12,6 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use sublet_core::instruction::Side;
 use sublet_process::Word;
 
 use crate::collect::{Measured, Standing};
@@ -68,6 +69,15 @@ pub struct OfRefusal {
     pub reason: Word,
 }
 
+/// How links stand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfLink {
+    /// What this cluster is in it: `provider` or `requester`.
+    pub side: Word,
+    /// `ready`, `pending` or `failed`.
+    pub state: Word,
+}
+
 /// What is counted of one watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchCounts {
@@ -96,6 +106,8 @@ pub struct Metrics {
     unacknowledged: Gauge,
     letters_opened: Family<OfLetter, Counter>,
     letters_refused: Family<OfRefusal, Counter>,
+    links: Family<OfLink, Gauge>,
+    link_failures: Family<OfRefusal, Counter>,
     /// 1 while the broker takes what is published.
     pub broker_reached: Gauge,
     /// 1 while this agent works, and not another one of the cluster.
@@ -134,6 +146,9 @@ impl Metrics {
         all.register("letters_opened", "Letters of other clusters that were believed", opened);
         let refused = self.letters_refused.clone();
         all.register("letters_refused", "Letters of other clusters that were not", refused);
+        all.register("links", "Links that are needed", self.links.clone());
+        let failures = self.link_failures.clone();
+        all.register("link_failures", "Times a link that is needed could not be", failures);
         let reached = self.broker_reached.clone();
         all.register("broker_reached", "1 while the broker takes what is published", reached);
         all.register("leading", "1 while this agent works", self.leading.clone());
@@ -202,6 +217,23 @@ impl Metrics {
     /// A letter of another cluster was believed.
     pub fn letter_opened(&self, kind: &'static str) {
         self.letters_opened.get_or_create(&OfLetter { kind: Word(kind) }).inc();
+    }
+
+    /// Of the links that are needed, so many are ready, pending and failed.
+    pub fn links(&self, side: Side, counts: [usize; 3]) {
+        let side = match side {
+            Side::Provider => Word("provider"),
+            Side::Requester => Word("requester"),
+        };
+        for (state, count) in ["ready", "pending", "failed"].into_iter().zip(counts) {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.links.get_or_create(&OfLink { side, state: Word(state) }).set(count);
+        }
+    }
+
+    /// A link that is needed cannot be.
+    pub fn link_failed(&self, reason: &'static str) {
+        self.link_failures.get_or_create(&OfRefusal { reason: Word(reason) }).inc();
     }
 
     /// A letter of another cluster was not believed.

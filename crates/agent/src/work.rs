@@ -18,8 +18,9 @@ use crate::collect::NodeRules;
 use crate::config::Config;
 use crate::controllers::{self, Context};
 use crate::error::Error;
+use crate::join::Join;
 use crate::metrics::Metrics;
-use crate::peering::{NoPeering, Peering};
+use crate::peering::Peering;
 use crate::publish::{Grid, Object, Publisher};
 use crate::run::Tasks;
 use crate::transport::{Broker, Http, Local};
@@ -38,10 +39,12 @@ impl Work<'_> {
     /// Begins.
     pub(crate) async fn begin(self, tasks: &mut Tasks) -> Result<(), Error> {
         let Self { config, client, cluster, metrics, ready } = self;
-        let peering: Arc<dyn Peering> = Arc::new(NoPeering);
+        let broker = broker(config)?;
+        let join =
+            Join { config, client: &client, cluster: &cluster, broker: &broker, metrics: &metrics };
+        let peering = join.begin(tasks).await?;
         let profile = profile(config, cluster, peering.as_ref());
         profile.check().map_err(Error::Profile)?;
-        let broker = broker(config)?;
         let (namespace, name) = (&config.advertisement_namespace, &config.advertisement_name);
         let object = Object::open(&client, namespace, name).await?;
         let rules = NodeRules { tolerated: config.tolerated.clone() };
@@ -50,10 +53,11 @@ impl Work<'_> {
             Collector::new(&client, instructions, rules, Arc::clone(&metrics));
         let grants = collector.grants();
         let grid = Grid::new(&profile.cluster, config.interval, config.spread);
+        let unwilling = peering.unwilling();
         let desk = Context::new(client, Arc::clone(&broker), peering, instructions, clock::now)
             .with_metrics(Arc::clone(&metrics));
         let contact = desk.contact();
-        let publisher = Publisher::new(profile, grid, broker, object, metrics);
+        let publisher = Publisher::new(profile, grid, broker, object, metrics).unless(unwilling);
         tasks.own("the readiness", become_ready(told.clone(), ready, tasks.stopping()));
         tasks.own("the publisher", publisher.run(told, contact, tasks.stopping()));
         tasks.own("the watches", collector.run(tasks.stopping()));

@@ -159,7 +159,8 @@ impl Prepared {
         let edge = Edge::open(config, &limits)?;
         let listeners = Listeners::bind(config).await?;
         let (records, history) = (config.snapshot_records, config.log_history);
-        let keeping = Keeping { records, history, ..Keeping::default() };
+        let history_bytes = config.log_history_size;
+        let keeping = Keeping { records, history, history_bytes, ..Keeping::default() };
         Ok(Self { edge, listeners, limits, keeping })
     }
 }

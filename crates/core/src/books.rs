@@ -126,13 +126,20 @@ impl Books {
                 && *capabilities == advertisement.capabilities
                 && *lending == advertisement.lending
                 && grants.is_some() == advertisement.grants.is_some();
-            (self.room_of(entry), same && entry.freshness(silence, now) == Freshness::Active)
+            let fresh = entry.freshness(silence, now) == Freshness::Active;
+            (self.lendable(&cluster), same && fresh)
         });
         let known = self.market.entry(&cluster).map(|entry| &entry.advertisement.labels);
         self.labels.replace(&cluster, known, &advertisement.labels);
         self.market.hear(advertisement, now, silence);
         self.overlap_anew(&cluster);
-        before.is_none_or(|(room, same)| !same || !self.room(&cluster).fits_in(&room))
+        before.is_none_or(|(room, same)| !same || !self.lendable(&cluster).fits_in(&room))
+    }
+
+    /// What is free on a provider, unless it has less than is held on it.
+    fn lendable(&self, provider: &ClusterId) -> Resources {
+        let over = self.is_overcommitted(provider);
+        if over { Resources::default() } else { self.room(provider) }
     }
 
     /// An advertisement that was heard, and was news then, is planned again: copies of it that were
@@ -161,16 +168,24 @@ impl Books {
     /// its record.
     pub fn basis(&self, provider: &ClusterId, policy: &Policy, now: Time) -> Option<Basis> {
         let entry = self.market.entry(provider)?;
-        let Overlap { covered, ghosts } = self.overlap(provider);
         Some(Basis {
             number: entry.advertisement.number,
             received_at: entry.received_at.min(now),
             suspect_after: entry.suspect_after(&policy.silence),
-            allocatable: entry.advertisement.allocatable.clone(),
-            allocated: entry.advertisement.allocated.clone(),
+            ..self.amounts_of(entry)
+        })
+    }
+
+    /// The amounts of a basis, without when they were heard.
+    fn amounts_of(&self, Entry { advertisement, .. }: &Entry) -> Basis {
+        let Overlap { covered, ghosts } = self.overlap(&advertisement.cluster);
+        Basis {
+            allocatable: advertisement.allocatable.clone(),
+            allocated: advertisement.allocated.clone(),
             covered,
             ghosts,
-        })
+            ..Basis::default()
+        }
     }
 
     /// What is held on a provider for others.
@@ -183,16 +198,8 @@ impl Books {
         self.market.entry(provider).map(|entry| self.room_of(entry)).unwrap_or_default()
     }
 
-    fn room_of(&self, Entry { advertisement, .. }: &Entry) -> Resources {
-        let provider = &advertisement.cluster;
-        let Overlap { covered, ghosts } = self.overlap(provider);
-        let basis = Basis {
-            allocatable: advertisement.allocatable.clone(),
-            allocated: advertisement.allocated.clone(),
-            covered,
-            ghosts,
-            ..Basis::default()
-        };
+    fn room_of(&self, entry: &Entry) -> Resources {
+        let (provider, basis) = (&entry.advertisement.cluster, self.amounts_of(entry));
         let held = self.held(provider);
         let mut room = basis.room(&held);
         if planted(Bug::OtherFits) {
@@ -204,16 +211,18 @@ impl Books {
         }
     }
 
-    /// Does a provider say that it has less than is held on it?
+    /// Does a provider say that it has less than is held on it? Then it is flagged, nothing new is
+    /// granted there, and nothing is dropped.
     pub fn is_overcommitted(&self, provider: &ClusterId) -> bool {
-        let Some(entry) = self.market.entry(provider) else {
-            return false;
-        };
-        let Overlap { covered, ghosts } = self.overlap(provider);
-        let held = self.held(provider).minus_floor(&covered);
-        let taken = held.checked_add(&ghosts);
-        let taken = taken.and_then(|sum| sum.checked_add(&entry.advertisement.allocated));
-        taken.map_or(true, |taken| !taken.fits_in(&entry.advertisement.allocatable))
+        let entry = self.market.entry(provider);
+        entry.is_some_and(|entry| !self.shortage(entry).is_zero())
+    }
+
+    /// How much a provider has too little of what is held on it.
+    pub(crate) fn shortage(&self, entry: &Entry) -> Resources {
+        let account = self.ledger.account(&entry.advertisement.cluster);
+        let lent = account.map(|account| &account.lent).filter(|lent| !lent.is_zero());
+        lent.map(|lent| self.amounts_of(entry).shortage(lent)).unwrap_or_default()
     }
 }
 

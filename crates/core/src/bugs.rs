@@ -44,6 +44,7 @@
 //! | `AdvertUncordons` | an advertisement lifts a cordon | `plan::advertise` |
 //! | `BorrowsForever` | what a requester gave back still counts as borrowed | `ledger::derived` |
 //! | `NewsUntold` | streams tell no news | `broker::stream` |
+//! | `LendsShrunk` | a provider with less than is held on it lends what it still has | `decision::filter` |
 //! | `LendsUnreported` | after a restore nobody is waited for | `ledger` |
 
 /// Which bug.
@@ -93,6 +94,7 @@ pub enum Bug {
     BorrowsForever,
     NewsUntold,
     LendsUnreported,
+    LendsShrunk,
 }
 
 #[cfg(feature = "bugs")]

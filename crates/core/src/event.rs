@@ -42,12 +42,32 @@ pub struct Basis {
 impl Basis {
     /// What is free on the provider while the ledger holds `held` there.
     pub fn room(&self, held: &Resources) -> Resources {
-        let taken = held
-            .minus_floor(&self.covered)
-            .checked_add(&self.ghosts)
-            .and_then(|sum| sum.checked_add(&self.allocated));
-        // More than 64 bits are taken: nothing is free.
-        taken.map_or_else(|_| Resources::default(), |taken| self.allocatable.minus_floor(&taken))
+        let beyond_use = held.minus_floor(&self.covered);
+        let taken = beyond_use.checked_add(&self.ghosts);
+        match taken.and_then(|sum| sum.checked_add(&self.allocated)) {
+            Ok(taken) => self.allocatable.minus_floor(&taken),
+            // Of something more than 64 bits are taken: none of that is free, whatever of the rest.
+            Err(_) => {
+                let free = self.allocatable.minus_floor(&self.allocated);
+                free.minus_floor(&self.ghosts).minus_floor(&beyond_use)
+            }
+        }
+    }
+
+    /// How much the provider has too little for what is taken there, of each resource of which the
+    /// ledger holds something: nothing, unless it shrank, or its own pods grew, below what is held.
+    pub fn shortage(&self, held: &Resources) -> Resources {
+        held.iter().fold(Resources::default(), |short, (kind, amount)| {
+            let taken = u128::from(amount.saturating_sub(self.covered.get(&kind)))
+                .saturating_add(u128::from(self.ghosts.get(&kind)))
+                .saturating_add(u128::from(self.allocated.get(&kind)));
+            let above = taken.saturating_sub(u128::from(self.allocatable.get(&kind)));
+            match u64::try_from(above).unwrap_or(u64::MAX) {
+                0 => short,
+                // There are no more kinds than are held.
+                above => short.clone().with(kind, above).unwrap_or(short),
+            }
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use core::fmt::Debug;
 
 use crate::advertisement::Advertisement;
 use crate::books::Books;
+use crate::bugs::{Bug, planted};
 use crate::decision::labels::Labels;
 use crate::event::{Basis, Event, Subject};
 use crate::id::ClusterId;
@@ -203,6 +204,7 @@ fn judge_taking(
     let account = ledger.account(provider);
     let rules = [
         ("takes-more-than-free", more.fits_in(&basis.room(held))),
+        ("provider-overcommitted", planted(Bug::LendsShrunk) || basis.shortage(held).is_zero()),
         ("covers-more-than-held", basis.covered.fits_in(held)),
         ("advertisement-too-old", age < basis.suspect_after),
         ("provider-cordoned", standing.is_none_or(|standing| standing.cordon.is_none())),

@@ -17,6 +17,8 @@ pub enum Type {
     Measured,
     /// An advertisement: the broker has it.
     Published,
+    /// An advertisement: the cluster lends, as far as it depends on what joins clusters.
+    Lending,
     /// A request: it makes sense, and the broker was asked.
     Accepted,
     /// A request or a reservation: capacity is held.
@@ -60,6 +62,8 @@ pub enum Reason {
     MeasuringFailed,
     /// Some amounts could not be read, and are not counted.
     UnreadableAmounts,
+    /// What is lent could not be kept within its bounds; the message says what to do.
+    NotEnforced,
     /// The clusters could not be joined; tried again.
     PeeringFailed,
     /// The user deleted the request, or the requester gave it back.

@@ -15,7 +15,9 @@ pub const FORMAT: u32 = 1;
 const OPENING: &str = "{\"format\":";
 const BEFORE_CHECKSUM: &str = ",\"checksum\":\"";
 const AFTER_CHECKSUM: &str = "\"}";
-const TAIL_BYTES: usize = BEFORE_CHECKSUM.len() + Checksum::DIGITS + AFTER_CHECKSUM.len();
+/// What [`end`] adds to a text.
+pub(crate) const TAIL_BYTES: usize =
+    BEFORE_CHECKSUM.len() + Checksum::DIGITS + AFTER_CHECKSUM.len();
 
 /// Why a text cannot be believed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -107,6 +107,11 @@ pub struct Body {
 }
 
 impl Body {
+    /// An empty one with room for so many bytes and events, so that it need not grow up to there.
+    pub fn with_room(bytes: usize, events: usize) -> Self {
+        Self { events: Vec::with_capacity(events), text: Vec::with_capacity(bytes) }
+    }
+
     /// Adds an event.
     pub fn push(&mut self, event: Event) -> Result<(), Error> {
         let end = self.text.len();
@@ -165,11 +170,16 @@ impl Record {
         let Body { events, text: list } = body;
         // JSON is UTF-8, so nothing is lost and nothing is copied.
         let list = String::from_utf8_lossy(&list);
-        let text = format!(
+        let envelope = format!(
             "{begin},\"revision\":{revision},\"writer\":\"{writer}\",\"time\":{millis},\
-             \"previous\":\"{previous}\",\"events\":[{list}]",
+             \"previous\":\"{previous}\",\"events\":[",
             begin = frame::begin()
         );
+        // In one piece of the right size: while this is made, the disk has nothing to do.
+        let mut text = String::with_capacity(envelope.len() + list.len() + 1 + frame::TAIL_BYTES);
+        text.push_str(&envelope);
+        text.push_str(&list);
+        text.push(']');
         let (text, checksum) = frame::end(text);
         check_size(&text)?;
         let envelope = Envelope { revision, writer, time, previous, checksum };

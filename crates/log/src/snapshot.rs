@@ -154,6 +154,11 @@ impl Loaded {
 
     /// Folds everything that the log has beyond this.
     pub fn catch_up(&mut self, log: &dyn Log) -> Result<(), Error> {
+        self.catch_up_seen(log, &mut |_| {})
+    }
+
+    /// The same, seen by somebody who need not read it again.
+    fn catch_up_seen(&mut self, log: &dyn Log, seen: Seen<'_>) -> Result<(), Error> {
         loop {
             let records = log.read(self.head.revision.next(), FOLD_BATCH)?;
             if records.is_empty() {
@@ -162,16 +167,24 @@ impl Loaded {
             for record in &records {
                 self.apply(record)?;
             }
+            seen(&records);
         }
     }
 }
 
+/// Is shown what is folded, some records at a time.
+pub type Seen<'a> = &'a mut dyn FnMut(&[Record]);
+
 /// The newest snapshot and everything after it.
 pub fn load(log: &dyn Log) -> Result<Loaded, Error> {
+    load_seen(log, &mut |_| {})
+}
+
+fn load_seen(log: &dyn Log, seen: Seen<'_>) -> Result<Loaded, Error> {
     let mut last = None;
     for _ in 0..LOAD_ATTEMPTS {
         let mut loaded = begin(log)?;
-        match loaded.catch_up(log) {
+        match loaded.catch_up_seen(log, seen) {
             // A newer snapshot came, and the records that we were about to read went.
             Err(Error::Read(error @ ReadError::Compacted { .. })) => last = Some(error),
             Err(error) => return Err(error),
@@ -191,7 +204,12 @@ fn begin(log: &dyn Log) -> Result<Loaded, Error> {
 
 /// Folds what came since the last snapshot and stores the result as the newest one.
 pub fn take(log: &dyn Log) -> Result<Snapshot, Error> {
-    let loaded = load(log)?;
+    take_seen(log, &mut |_| {})
+}
+
+/// The same, and shows what it folds: where it has to begin again, some of that twice.
+pub fn take_seen(log: &dyn Log, seen: Seen<'_>) -> Result<Snapshot, Error> {
+    let loaded = load_seen(log, seen)?;
     let snapshot = Snapshot::of(loaded.head, &loaded.ledger)?;
     log.put_snapshot(&snapshot)?;
     Ok(snapshot)

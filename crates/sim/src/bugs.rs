@@ -7,7 +7,7 @@ use crate::run::{self, Plan};
 use crate::shrink;
 
 /// Every bug, with what it does.
-pub const TABLE: [(Bug, &str); 42] = [
+pub const TABLE: [(Bug, &str); 43] = [
     (Bug::AckBeforeDurable, "M1 answers before the batch is durable"),
     (Bug::SkipsSync, "M2 some appends are not synced"),
     (Bug::SkipsFit, "M3 growth is not checked against what is free"),
@@ -49,6 +49,7 @@ pub const TABLE: [(Bug, &str); 42] = [
     (Bug::AdvertUncordons, "an advertisement lifts a cordon"),
     (Bug::BorrowsForever, "what was given back still counts as borrowed"),
     (Bug::NewsUntold, "streams tell no news"),
+    (Bug::LendsShrunk, "grants where less is than is held"),
     (Bug::LendsUnreported, "after a restore nobody is waited for"),
 ];
 

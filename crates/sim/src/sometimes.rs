@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Every branch that a long run must reach.
-pub const BRANCHES: [&str; 50] = [
+pub const BRANCHES: [&str; 52] = [
     "granted at once",
     "granted where a label was asked for",
     "refused because nobody fits",
@@ -35,6 +35,8 @@ pub const BRANCHES: [&str; 50] = [
     "lost and returned",
     "ghost counted",
     "over-committed provider",
+    "waited where less was than is held",
+    "an extended resource granted",
     "cordoned",
     "revoked requester refused",
     "own batch recognised after a lost answer",

@@ -35,7 +35,7 @@ pub fn problem_of(refusal: &Refusal) -> Problem {
             details.limit = Some(limit.to_string());
         }
         Refusal::TooManyReservations(most)
-        | Refusal::TooManyKeys(most)
+        | Refusal::TooManyKeys { most, .. }
         | Refusal::TooManyWaiting(most) => details.limit = Some(most.to_string()),
         Refusal::InUse(used) => details.limit = Some(used.to_string()),
         Refusal::TextTooLong(most) => {
@@ -72,7 +72,7 @@ fn code(refusal: &Refusal) -> Code {
         Refusal::Ask(_) | Refusal::TextTooLong(_) => Code::InvalidField,
         Refusal::TooLong { .. } => Code::TooLong,
         Refusal::TooManyReservations(_) => Code::TooManyReservations,
-        Refusal::TooManyKeys(_) => Code::TooManyKeys,
+        Refusal::TooManyKeys { .. } => Code::TooManyKeys,
         Refusal::TooManyWaiting(_) => Code::TooManyWaiting,
         Refusal::InUse(_) => Code::InUse,
         Refusal::ProviderIsOld => Code::ProviderTooOld,

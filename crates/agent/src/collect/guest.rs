@@ -52,7 +52,7 @@ impl Guest {
 }
 
 /// The user of a slice's certificate: its name, and twelve digits of a hash of the cluster's.
-fn quota_user(slice: &str, origin: &str) -> String {
+pub(crate) fn quota_user(slice: &str, origin: &str) -> String {
     let hash = Sha256::digest(origin);
     let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]).take(12);
     let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));

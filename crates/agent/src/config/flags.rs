@@ -75,6 +75,21 @@ pub struct Flags {
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_parser = boolean)]
     pub lend: bool,
+    /// How clusters are joined: liqo, or none. Without it liqo where Liqo is installed, else none.
+    #[arg(long, env = "SUBLET_PEERING", value_name = "BACKEND")]
+    pub peering: Option<String>,
+    /// How many pods a virtual node takes; as a provider, at most so many.
+    #[arg(long, env = "SUBLET_SLICE_PODS", default_value_t = 110, value_name = "COUNT")]
+    pub slice_pods: u64,
+    /// How much storage a virtual node has where none is reserved; as a provider, at most so much.
+    #[arg(long, env = "SUBLET_SLICE_STORAGE", default_value = "20Gi", value_name = "BYTES")]
+    pub slice_storage: String,
+    /// How long pods may take to leave at the end of a reservation before they are forced to.
+    #[arg(long, env = "SUBLET_EVICTION_DEADLINE", default_value = "2m", value_name = "SPAN")]
+    pub eviction_deadline: Span,
+    /// How long the link of two clusters is kept when no reservation needs it; at most 12h.
+    #[arg(long, env = "SUBLET_LINK_IDLE", default_value = "10m", value_name = "SPAN")]
+    pub link_idle: Span,
     /// Of several agents of one cluster, one works at a time.
     #[arg(long, env = "SUBLET_LEADER_ELECT", default_value_t = false, num_args = 0..=1,
           action = clap::ArgAction::Set, require_equals = true, default_missing_value = "true",

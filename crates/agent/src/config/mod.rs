@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use clap::{Args, Command};
 use serde::Serialize;
 use sublet_core::id::{self, ClusterId};
+use sublet_core::quantity::{Quantity, Round};
 use sublet_core::time::Span;
 use sublet_process::tls::Places;
 use sublet_process::{Address, Format, Level, address};
@@ -28,6 +29,10 @@ use crate::offer::Offer;
 const INTERVAL_OF_ZERO: Span = Span::from_secs(60);
 /// More often than this is never meant.
 const INTERVAL_MIN: Span = Span::from_secs(1);
+
+/// The longest that an unused link is kept. The broker carries letters for a day after the last
+/// reservation of a pair, and a provider waits half an hour longer than this for a silent requester.
+const LINK_IDLE_MAX: Span = Span::from_secs(12 * 3600);
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +69,21 @@ pub enum Error {
          and ca.crt; or set --metrics-secure=false and let only your Prometheus reach it"
     )]
     MetricsCertificates(Address),
+    /// A backend that is none.
+    #[error("--peering={0} is not known: use liqo or none, or leave it out")]
+    Peering(String),
+    /// Not built yet.
+    #[error(
+        "--peering=liqoctl is not available in this version: use --peering=liqo, which needs no \
+         kubeconfigs, or none"
+    )]
+    Liqoctl,
+    /// An amount that is none.
+    #[error("--slice-storage: {0}")]
+    Storage(#[source] sublet_core::quantity::Error),
+    /// Too long.
+    #[error("--link-idle: at most {LINK_IDLE_MAX}")]
+    LinkIdle,
     /// Too often.
     #[error("--advertisement-requeue-interval: at least {INTERVAL_MIN}")]
     Interval,
@@ -77,6 +97,29 @@ pub struct BrokerAt {
     pub urls: Vec<String>,
     /// The folder with our certificate.
     pub cert_path: PathBuf,
+}
+
+/// How clusters are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Joining {
+    /// By Liqo's custom resources.
+    Liqo,
+    /// Not at all.
+    None,
+}
+
+/// What is said about slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Slices {
+    /// Places for pods.
+    pub pods: u64,
+    /// Bytes of storage, where none are reserved.
+    pub storage: u64,
+    /// How long pods may take to leave.
+    #[serde(serialize_with = "print::text")]
+    pub eviction_deadline: Span,
 }
 
 /// The configuration, resolved.
@@ -113,6 +156,13 @@ pub struct Config {
     pub region: Option<String>,
     /// Whether it lends.
     pub lend: bool,
+    /// How clusters are joined; none means that it is looked whether Liqo is installed.
+    pub peering: Option<Joining>,
+    /// What a virtual node has beyond what is reserved.
+    pub slices: Slices,
+    /// How long a link is kept that nobody needs.
+    #[serde(serialize_with = "print::text")]
+    pub link_idle: Span,
     /// Whether one of several agents works at a time.
     pub leader_elect: bool,
     /// Where probes are served.
@@ -169,6 +219,11 @@ impl Config {
             tolerated: flags.tolerate_taints.clone(),
             region: flags.region.clone(),
             lend: flags.lend,
+            peering: joining(flags)?,
+            slices: slices(flags)?,
+            link_idle: Some(flags.link_idle)
+                .filter(|idle| *idle <= LINK_IDLE_MAX)
+                .ok_or(Error::LinkIdle)?,
             leader_elect: flags.leader_elect,
             health_probe_address: address(
                 "health-probe-bind-address",
@@ -231,6 +286,24 @@ fn broker(flags: &Flags) -> Result<Option<BrokerAt>, Error> {
         return Err(Error::Needed("broker-url"));
     }
     Ok(Some(BrokerAt { urls, cert_path }))
+}
+
+fn joining(flags: &Flags) -> Result<Option<Joining>, Error> {
+    match flags.peering.as_deref().and_then(some) {
+        None => Ok(None),
+        Some("liqo") => Ok(Some(Joining::Liqo)),
+        Some("none") => Ok(Some(Joining::None)),
+        Some("liqoctl") => Err(Error::Liqoctl),
+        Some(other) => Err(Error::Peering(other.to_owned())),
+    }
+}
+
+fn slices(flags: &Flags) -> Result<Slices, Error> {
+    let storage: Result<Quantity, _> = flags.slice_storage.parse();
+    let storage = storage.and_then(|storage| storage.to_units(Round::Up));
+    let storage = storage.map_err(Error::Storage)?;
+    let (pods, eviction_deadline) = (flags.slice_pods, flags.eviction_deadline);
+    Ok(Slices { pods, storage, eviction_deadline })
 }
 
 fn cost(flags: &Flags) -> Option<Cost> {

@@ -156,3 +156,28 @@ fn every_flag_is_an_environment_variable_of_its_name() {
         assert!(long == "print-config" || found == Some(variable), "{long}");
     }
 }
+
+#[test]
+fn clusters_are_joined_as_is_said_or_as_is_found() {
+    assert_eq!(resolve(&[]).unwrap().peering, None);
+    assert_eq!(resolve(&["--peering="]).unwrap().peering, None);
+    assert_eq!(resolve(&["--peering=liqo"]).unwrap().peering, Some(Joining::Liqo));
+    assert_eq!(resolve(&["--peering=none"]).unwrap().peering, Some(Joining::None));
+    assert!(resolve(&["--peering=liqoctl"]).unwrap_err().contains("not available"));
+    assert!(resolve(&["--peering=magic"]).unwrap_err().contains("--peering=magic"));
+}
+
+#[test]
+fn slices_have_what_is_said_beyond_what_is_reserved() {
+    let slices = resolve(&["--slice-pods=5", "--slice-storage=1Gi"]).unwrap().slices;
+    assert_eq!((slices.pods, slices.storage), (5, 1 << 30));
+    assert_eq!(slices.eviction_deadline, Span::from_secs(120));
+    assert!(resolve(&["--slice-storage=much"]).unwrap_err().contains("--slice-storage"));
+}
+
+#[test]
+fn an_unused_link_is_kept_for_ten_minutes_and_at_most_half_a_day() {
+    assert_eq!(resolve(&[]).unwrap().link_idle, Span::from_secs(600));
+    assert_eq!(resolve(&["--link-idle=12h"]).unwrap().link_idle, Span::from_secs(43_200));
+    assert!(resolve(&["--link-idle=12h1s"]).unwrap_err().contains("--link-idle: at most 12h"));
+}

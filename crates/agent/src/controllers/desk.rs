@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
-use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -14,17 +13,18 @@ use kube::{Api, Resource, ResourceExt};
 use sublet_core::instruction::Side;
 use sublet_crds::{ProviderInstruction, ReservationInstruction, ResourceRequest};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::AT_ONCE;
 use super::context::{Contact, Context};
 use super::counts::Counts;
 use super::instruction::{self, Look, Record, Seen};
-use super::queue::{Key, Outcome, Queue};
+use super::queue::{Key, Outcome, Queue, due};
 use super::request;
 use super::shelf::Shelf;
 use super::source::{Told, listen, watched};
 use super::wanted::Wanted;
+use crate::peering::Change;
 use crate::transport::{News, Order, Promise, Reach};
 use crate::watch::Grants;
 
@@ -70,17 +70,10 @@ pub async fn run(context: Context, lent: Option<Grants>) -> Infallible {
                 desk.count();
                 continue;
             }
-            () = context.peering.changed() => desk.look_at_all(),
+            change = context.peering.changed() => desk.on_change(change),
         }
         running.extend(desk.strays.drain(..));
         desk.counts.touch(Instant::now());
-    }
-}
-
-async fn due(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
-        None => pending().await,
     }
 }
 
@@ -321,6 +314,13 @@ impl Desk {
             self.closely.insert((side, name.clone()));
         }
         self.queue.push(Key::Instruction(side, name));
+    }
+
+    fn on_change(&mut self, change: Change) {
+        match change {
+            Change::Everything => self.look_at_all(),
+            Change::One(side, name) => self.look_at_instruction(side, name, true),
+        }
     }
 
     fn look_at_all(&mut self) {

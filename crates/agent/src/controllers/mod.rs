@@ -22,6 +22,8 @@ mod wanted;
 
 pub use context::{Clock, Contact, Context, Hook, Point};
 pub use desk::run;
+pub(crate) use instruction::Record;
+pub(crate) use queue::{Outcome, Queue, due};
 
 /// How many things are looked at at the same time.
 const AT_ONCE: usize = 16;

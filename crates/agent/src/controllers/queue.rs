@@ -1,10 +1,12 @@
 //! What is to be looked at, each thing once, and when.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::future::pending;
+use std::hash::Hash;
 use std::time::Duration;
 
 use sublet_core::instruction::Side;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// The first pause after a failure, and the longest; each is twice the one before.
 const PAUSE_FIRST: Duration = Duration::from_millis(250);
@@ -29,19 +31,32 @@ pub(crate) enum Outcome {
 }
 
 /// What is to be looked at. Nothing is looked at twice at the same time.
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    ready: VecDeque<Key>,
-    queued: HashSet<Key>,
-    busy: HashSet<Key>,
-    timers: HashMap<Key, Instant>,
-    by_time: BTreeSet<(Instant, Key)>,
-    failures: HashMap<Key, u32>,
+#[derive(Debug)]
+pub(crate) struct Queue<K = Key> {
+    ready: VecDeque<K>,
+    queued: HashSet<K>,
+    busy: HashSet<K>,
+    timers: HashMap<K, Instant>,
+    by_time: BTreeSet<(Instant, K)>,
+    failures: HashMap<K, u32>,
 }
 
-impl Queue {
+impl<K> Default for Queue<K> {
+    fn default() -> Self {
+        Self {
+            ready: VecDeque::new(),
+            queued: HashSet::new(),
+            busy: HashSet::new(),
+            timers: HashMap::new(),
+            by_time: BTreeSet::new(),
+            failures: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Clone + Ord + Hash> Queue<K> {
     /// To be looked at now, or again after the look that is going on.
-    pub(crate) fn push(&mut self, key: Key) {
+    pub(crate) fn push(&mut self, key: K) {
         self.cancel(&key);
         if self.queued.insert(key.clone()) && !self.busy.contains(&key) {
             self.ready.push_back(key);
@@ -49,7 +64,7 @@ impl Queue {
     }
 
     /// The next thing; it is busy until [`done`](Self::done).
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<Key> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<K> {
         while let Some((time, key)) = self.by_time.first().cloned() {
             if time > now {
                 break;
@@ -62,7 +77,7 @@ impl Queue {
         Some(key)
     }
 
-    pub(crate) fn done(&mut self, key: Key, outcome: Outcome, now: Instant) {
+    pub(crate) fn done(&mut self, key: K, outcome: Outcome, now: Instant) {
         self.busy.remove(&key);
         let after = match outcome {
             Outcome::Done(after) => {
@@ -97,10 +112,18 @@ impl Queue {
         }
     }
 
-    fn cancel(&mut self, key: &Key) {
+    fn cancel(&mut self, key: &K) {
         if let Some(time) = self.timers.remove(key) {
             self.by_time.remove(&(time, key.clone()));
         }
+    }
+}
+
+/// Waits until then; for ever, if there is no such time.
+pub(crate) async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => pending().await,
     }
 }
 

@@ -5,6 +5,7 @@
 //! A backend is level-triggered: it is told what should be, again and again, looks at what is, does
 //! the next thing, and says how far it is. It keeps no state of its own that a restart would lose.
 
+pub mod liqo;
 mod none;
 
 use futures_util::future::BoxFuture;
@@ -36,6 +37,18 @@ pub enum Removal {
     Pending(String),
 }
 
+/// What changed by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Whatever it was, everything is looked at again.
+    Everything,
+    /// Something about one reservation.
+    One(Side, String),
+}
+
+/// Why a cluster does not lend now, although it would; none if it does.
+pub type Unwilling = tokio::sync::watch::Receiver<Option<String>>;
+
 /// Says whether a reservation is to be left alone, on this side, as of now.
 pub type IsLive = dyn Fn(Side, &str) -> bool + Send + Sync;
 
@@ -59,14 +72,20 @@ pub trait Peering: Send + Sync + 'static {
     /// meanwhile new orders are carried out.
     fn sweep<'a>(&'a self, sides: &'a [Side], is_live: &'a IsLive) -> BoxFuture<'a, ()>;
 
-    /// Waits until something changed by itself, so that everything is looked at again. Nothing is lost
-    /// when the future is dropped.
-    fn changed(&self) -> BoxFuture<'_, ()>;
+    /// Waits until something changed by itself, so that it is looked at again. Nothing is lost when
+    /// the future is dropped.
+    fn changed(&self) -> BoxFuture<'_, Change>;
 
     /// Takes what another cluster's agent sent through the broker. It must not block: what takes time
     /// is done later, by whoever waits for [`changed`](Self::changed). What is not understood is
     /// dropped, and so is everything where there is nothing to say to each other.
     fn hear(&self, message: Message) {
         drop(message);
+    }
+
+    /// Whether what is lent can be kept within its bounds here, and if not, why; where that is not
+    /// this backend's business, none.
+    fn unwilling(&self) -> Option<Unwilling> {
+        None
     }
 }

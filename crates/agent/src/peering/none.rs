@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
 
-use super::{IsLive, Peering, Progress, Removal};
+use super::{Change, IsLive, Peering, Progress, Removal};
 use crate::transport::Order;
 
 /// The clusters are not joined, or somebody else does it; as the Go agent without a folder of
@@ -32,7 +32,7 @@ impl Peering for NoPeering {
         ready(()).boxed()
     }
 
-    fn changed(&self) -> BoxFuture<'_, ()> {
+    fn changed(&self) -> BoxFuture<'_, Change> {
         pending().boxed()
     }
 }

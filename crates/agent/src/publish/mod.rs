@@ -20,6 +20,7 @@ use crate::clock;
 use crate::collect::Measured;
 use crate::controllers::Contact;
 use crate::metrics::Metrics;
+use crate::peering::Unwilling;
 use crate::transport::{self, Broker};
 use crate::watch::Told;
 use material::is_material;
@@ -44,6 +45,9 @@ pub struct Publisher {
     /// What the broker was told last, and when.
     last: Option<(Arc<Measured>, Instant)>,
     pace: Pace,
+    /// Whether the operator lets the cluster lend, and what may stand against it.
+    lends: bool,
+    unwilling: Option<Unwilling>,
 }
 
 impl Publisher {
@@ -56,7 +60,16 @@ impl Publisher {
         metrics: Arc<Metrics>,
     ) -> Self {
         let numbers = Numbers::after(object.left(), clock::now());
-        Self { profile, grid, broker, object, numbers, metrics, last: None, pace: Pace::default() }
+        let (lends, pace) = (profile.lending, Pace::default());
+        let (last, unwilling) = (None, None);
+        Self { profile, grid, broker, object, numbers, metrics, last, pace, lends, unwilling }
+    }
+
+    /// Does not lend while this says why.
+    #[must_use]
+    pub fn unless(mut self, unwilling: Option<Unwilling>) -> Self {
+        self.unwilling = unwilling;
+        self
     }
 
     /// Publishes until the agent stops; what is being said then is not waited for.
@@ -78,8 +91,10 @@ impl Publisher {
             return;
         }
         let mut due = Instant::now();
+        let mut unwilling = self.unwilling.clone();
         loop {
             tokio::select! {
+                () = changed(unwilling.as_mut()) => due = self.pace.at_least(Instant::now()),
                 () = sleep_until(due) => {
                     let Some(measured) = told.borrow_and_update().clone() else { continue };
                     due = self.publish(measured).await;
@@ -106,6 +121,11 @@ impl Publisher {
     /// Says how things stand. Answers when to do that again.
     async fn publish(&mut self, measured: Arc<Measured>) -> Instant {
         let (now, begun, number) = (clock::now(), Instant::now(), self.numbers.take());
+        if let Some(unwilling) = &self.unwilling {
+            let why = unwilling.borrow().clone();
+            self.profile.lending = self.lends && why.is_none();
+            self.object.lends(why.as_deref(), now);
+        }
         let audience = self.broker.audience();
         let word = advertise::advertisement(&self.profile, &measured, audience, number, now);
         let told = self.broker.publish(&word).await;
@@ -172,6 +192,17 @@ async fn heard(contact: &mut watch::Receiver<Contact>) {
         if matches!(*contact.borrow_and_update(), Contact::Heard(_)) {
             return;
         }
+    }
+}
+
+/// Returns when it is not as it was.
+async fn changed(unwilling: Option<&mut Unwilling>) {
+    let changed = match unwilling {
+        Some(unwilling) => unwilling.changed().await.is_ok(),
+        None => false,
+    };
+    if !changed {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -70,6 +70,17 @@ impl Object {
         self.left
     }
 
+    /// Says whether the cluster lends, and why not.
+    pub fn lends(&mut self, why_not: Option<&str>, now: Time) {
+        let (reason, message) = match why_not {
+            None => (Reason::Done, String::new()),
+            Some(why) => (Reason::NotEnforced, why.to_owned()),
+        };
+        let (about, holds) = (Type::Lending, Some(why_not.is_none()));
+        let lending = Statement { about, holds, reason, message, generation: None };
+        condition::say(&mut self.status.conditions, lending, now);
+    }
+
     /// Brings it up to date with what was told, and with what came of it. True if it was written,
     /// false if there was nothing to write.
     pub async fn write(

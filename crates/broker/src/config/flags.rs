@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use sublet_core::quantity::{Quantity, Round};
+use sublet_core::resources::Kind;
 use sublet_core::time::Span;
 use sublet_process::go::{Framework, boolean};
 use sublet_process::{Format, Level};
@@ -87,6 +89,10 @@ pub struct Flags {
     /// How long records stay in the log after a snapshot covers them, for `sublet log`.
     #[arg(long, env = "SUBLET_LOG_HISTORY", value_name = "SPAN", default_value = "168h")]
     pub log_history: Span,
+    /// How many bytes of such records stay at most: the oldest go first.
+    #[arg(long, env = "SUBLET_LOG_HISTORY_SIZE", value_name = "QUANTITY", default_value = "1Gi",
+          value_parser = bytes)]
+    pub log_history_size: u64,
     /// How log lines look [default: text, or json with --zap-devel=false]
     #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum, ignore_case = true)]
     pub log_format: Option<Format>,
@@ -99,6 +105,12 @@ pub struct Flags {
     pub print_config: bool,
     #[command(flatten)]
     pub(super) ignored: Ignored,
+}
+
+/// So many bytes, as Kubernetes writes quantities; parts of one count as none.
+fn bytes(text: &str) -> Result<u64, String> {
+    let quantity: Quantity = text.parse().map_err(|error| format!("{error}"))?;
+    Kind::Memory.amount(&quantity, Round::Down).map_err(|error| error.to_string())
 }
 
 impl Flags {

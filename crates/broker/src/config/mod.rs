@@ -75,6 +75,8 @@ pub struct Config {
     pub snapshot_records: u64,
     /// Records that a snapshot covers stay for so long.
     pub log_history: Span,
+    /// And no more than so many bytes of them.
+    pub log_history_size: u64,
     /// Flags that were given and have no effect.
     pub without_effect: Vec<&'static str>,
 }
@@ -112,6 +114,7 @@ impl Config {
             cluster_rate_max: some("cluster-rate-max", flags.cluster_rate_max)?,
             snapshot_records: some("snapshot-records", flags.snapshot_records)?,
             log_history: flags.log_history,
+            log_history_size: flags.log_history_size,
             without_effect: flags.without_effect().collect(),
         })
     }
@@ -175,8 +178,8 @@ mod tests {
         assert_eq!(config.limits(), Limits::default());
         let keeping = Keeping::default();
         assert_eq!(
-            (config.snapshot_records, config.log_history),
-            (keeping.records, keeping.history)
+            (config.snapshot_records, config.log_history, config.log_history_size),
+            (keeping.records, keeping.history, keeping.history_bytes)
         );
     }
 

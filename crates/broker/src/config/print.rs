@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::ValueEnum;
+use sublet_core::resources::Kind;
 
 use super::{Config, Error, Flags};
 
@@ -44,6 +45,7 @@ fn known(flags: &Flags, config: &Config) -> Vec<Line> {
         ("cluster-rate-max", Some(flags.cluster_rate_max.to_string())),
         ("snapshot-records", Some(flags.snapshot_records.to_string())),
         ("log-history", Some(flags.log_history.to_string())),
+        ("log-history-size", Some(Kind::Memory.quantity(flags.log_history_size).to_string())),
         ("log-format", name(config.log_format.to_possible_value())),
         ("log-level", name(flags.log_level.to_possible_value())),
     ]
@@ -89,12 +91,14 @@ mod tests {
             "--metrics-secure=false",
             "--cluster-rate-max=7",
             "--log-history=90m",
+            "--log-history-size=1536Mi",
             "--log-level=debug",
             "--zap-devel=false",
             "--leader-elect",
         ];
         let text = printed(&given);
         assert!(text.contains("--log-format=json\n") && text.contains("--cluster-rate-max=7\n"));
+        assert!(text.contains("--log-history-size=1536Mi\n"), "{text}");
         let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(printed(&lines), text);
     }

@@ -70,18 +70,32 @@ pub(super) struct Flight<T> {
     pub(super) uncalled: Vec<Event>,
 }
 
+/// How large a batch was: the next is likely to be as large, and need not grow up to there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Room {
+    bytes: usize,
+    events: usize,
+    planned: usize,
+}
+
 impl<T> Flight<T> {
-    pub(super) fn new(stamp: Stamp) -> Self {
+    pub(super) fn new(stamp: Stamp, room: Room) -> Self {
         Self {
             stamp,
-            body: Body::default(),
-            reversals: vec![],
-            planned: vec![],
+            body: Body::with_room(room.bytes, room.events),
+            reversals: Vec::with_capacity(room.events),
+            planned: Vec::with_capacity(room.planned),
             touched: vec![],
             changed: vec![],
             revoked: None,
             uncalled: vec![],
         }
+    }
+
+    /// What it took.
+    pub(super) fn room(&self) -> Room {
+        let (bytes, events) = (self.body.size(), self.body.events().len());
+        Room { bytes, events, planned: self.planned.len() }
     }
 }
 

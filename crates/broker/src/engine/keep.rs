@@ -1,5 +1,5 @@
 //! The thread that keeps the log short: folds it into a snapshot beside the engine, and lets go of
-//! history that is old and covered. It also notes what it is told of the market.
+//! history that is covered and old, or too much. It also notes what it is told of the market.
 //!
 //! It reads the log like any other reader, so planning and writing never stop for it. A snapshot
 //! that cannot be made costs a longer start next time; that is logged, and tried again, ever less
@@ -15,6 +15,7 @@ use sublet_core::market::Entry;
 use sublet_core::time::{Span, Time};
 use sublet_log::{Log, snapshot};
 
+use super::history::History;
 use super::note;
 use crate::clock::Machine;
 use crate::reload::chain;
@@ -41,11 +42,14 @@ pub struct Keeping {
     pub bytes: u64,
     /// History that a snapshot covers is kept for so long.
     pub history: Span,
+    /// And no more of it than so many bytes.
+    pub history_bytes: u64,
 }
 
 impl Default for Keeping {
     fn default() -> Self {
-        Self { records: 10_000, bytes: 64 << 20, history: Span::from_secs(7 * 24 * 3600) }
+        let (history, history_bytes) = (Span::from_secs(7 * 24 * 3600), 1 << 30);
+        Self { records: 10_000, bytes: 64 << 20, history, history_bytes }
     }
 }
 
@@ -70,8 +74,8 @@ pub(super) fn keep(
         }
         // A log that is gone is noticed by whoever writes next.
         let busy = log.tend().unwrap_or(false);
-        pause = if busy { LOOK_SOON } else { (pause * 2).min(LOOK_EVERY) };
-        keeper.look(machine.read().monotonic, written.load(Ordering::Relaxed));
+        let more = keeper.look(machine.read().monotonic, written.load(Ordering::Relaxed));
+        pause = if busy || more { LOOK_SOON } else { (pause * 2).min(LOOK_EVERY) };
     }
 }
 
@@ -83,6 +87,9 @@ struct Keeper<'a> {
     last: (Revision, u64),
     /// How many bytes an earlier process had written after it.
     before: u64,
+    /// What it covers, and whether some of that may have to go.
+    history: History,
+    untrimmed: bool,
     failures: u32,
     /// Nothing is tried before.
     pause_until: Duration,
@@ -93,21 +100,23 @@ impl<'a> Keeper<'a> {
         let newest = log.snapshot().ok().flatten();
         let last = newest.map_or(Revision::default(), |snapshot| snapshot.revision());
         let (before, pause_until) = (bytes_after(log, last), Duration::ZERO);
-        Self { log, keeping, last: (last, 0), before, failures: 0, pause_until }
+        let (history, untrimmed) = (History::new(), last > Revision::default());
+        let last = (last, 0);
+        Self { log, keeping, last, before, history, untrimmed, failures: 0, pause_until }
     }
 
-    /// Takes a snapshot if it is time for one.
-    fn look(&mut self, now: Duration, written: u64) {
+    /// Takes a snapshot if it is time for one, and lets go of history; says whether there is more
+    /// of that to look at.
+    fn look(&mut self, now: Duration, written: u64) -> bool {
         if now < self.pause_until {
-            return;
+            return false;
         }
-        match self.keep_once(written) {
-            Ok(None) => {}
-            Ok(Some(newest)) => {
+        match self.keep_short(written) {
+            Ok(()) => {
                 if std::mem::take(&mut self.failures) > 0 {
-                    tracing::info!(revision = %newest, "the log was folded into a snapshot again");
+                    tracing::info!(revision = %self.last.0, "the log is kept short again");
                 }
-                (self.last, self.before) = ((newest, written), 0);
+                self.untrimmed
             }
             Err(error) => {
                 let pause = pause_after(self.failures);
@@ -116,14 +125,38 @@ impl<'a> Keeper<'a> {
                     error = chain(&error),
                     failures = self.failures,
                     again_in_s = pause.as_secs(),
-                    "the log was not folded into a snapshot: it grows, and a start takes longer"
+                    "the log was not folded into a snapshot, or its history not shortened: it \
+                     grows, and a start takes longer"
                 );
+                false
             }
         }
     }
 
+    fn keep_short(&mut self, written: u64) -> Result<(), snapshot::Error> {
+        if let Some(newest) = self.fold(written)? {
+            (self.last, self.before, self.untrimmed) = ((newest, written), 0, true);
+        }
+        if self.untrimmed {
+            self.untrimmed = !self.trim()?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of history, as soon as it is measured; says whether it came to that.
+    fn trim(&mut self) -> Result<bool, snapshot::Error> {
+        let Self { log, keeping, last: (covered, _), .. } = *self;
+        if !self.history.measure(log, covered)? {
+            return Ok(false);
+        }
+        let now = log.head()?.time.as_millis();
+        let before = Time::from_millis(now.saturating_sub(keeping.history.as_millis()));
+        self.history.trim(log, covered, (before, keeping.history_bytes))?;
+        Ok(true)
+    }
+
     /// Takes a snapshot if enough has come since the last one; says where it stands.
-    fn keep_once(&self, written: u64) -> Result<Option<Revision>, snapshot::Error> {
+    fn fold(&mut self, written: u64) -> Result<Option<Revision>, snapshot::Error> {
         let (log, keeping, (last, bytes)) = (self.log, self.keeping, self.last);
         let head = log.head()?;
         if head.revision.0.saturating_sub(last.0) < keeping.records
@@ -131,10 +164,8 @@ impl<'a> Keeper<'a> {
         {
             return Ok(None);
         }
-        let newest = snapshot::take(log)?.revision();
-        let before = head.time.as_millis().saturating_sub(keeping.history.as_millis());
-        log.compact(Time::from_millis(before))?;
-        Ok(Some(newest))
+        let newest = snapshot::take_seen(log, &mut |records| self.history.see(records))?;
+        Ok(Some(newest.revision()))
     }
 }
 
@@ -263,6 +294,21 @@ mod tests {
         assert_eq!(log.tries.load(Ordering::SeqCst), 1);
         keeper.look(Duration::ZERO, 2000 - there);
         assert_eq!(log.tries.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn history_goes_after_a_snapshot_and_after_a_start_with_a_smaller_bound() {
+        let log = with_a_record(0);
+        let looks = |history_bytes, records| {
+            let keeping = Keeping { records, history_bytes, ..Keeping::default() };
+            let mut keeper = Keeper::new(&log, keeping);
+            while keeper.look(Duration::ZERO, 0) {}
+            sublet_log::dump::oldest(&log).unwrap()
+        };
+        assert_eq!(looks(u64::MAX, 1), Revision(1), "there is place for it");
+        assert!(log.snapshot().unwrap().is_some());
+        assert_eq!(looks(u64::MAX, u64::MAX), Revision(1));
+        assert_eq!(looks(0, u64::MAX), Revision(2), "no new snapshot was needed");
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod handle;
 mod write;
 mod note;
 mod watch;
+mod history;
 mod keep;
 mod planner;
 mod run;

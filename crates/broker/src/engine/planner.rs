@@ -129,8 +129,8 @@ impl Planner {
     }
 
     fn plan_until_stopped(&mut self, messages: &Receiver<Message>) -> Result<(), Error> {
+        let mut work = Vec::new();
         loop {
-            let mut work = Vec::new();
             if !self.engine.is_behind() {
                 // While the disk writes, somebody who was just told is about to ask again.
                 let soon = if self.writing { soon(messages) } else { None };
@@ -145,9 +145,10 @@ impl Planner {
             for message in messages.try_iter().take(DRAIN_MAX) {
                 self.take(message, &mut work)?;
             }
-            self.engine.step(work, self.now())?;
-            self.sweep_if_due()?;
-            self.note_if_due();
+            let reading = self.machine.read();
+            self.engine.step(work.drain(..), self.clock.now(reading))?;
+            self.sweep_if_due(reading)?;
+            self.note_if_due(reading.monotonic);
             self.write_if_idle()?;
             self.outlets.desk.follow_if_due(&self.machine)?;
             self.tell_watchers();
@@ -227,8 +228,7 @@ impl Planner {
         }
     }
 
-    fn sweep_if_due(&mut self) -> Result<(), Error> {
-        let reading = self.machine.read();
+    fn sweep_if_due(&mut self, reading: Reading) -> Result<(), Error> {
         let now = self.clock.now(reading);
         let early = reading.monotonic.saturating_sub(self.swept_at) < SWEEP_EVERY;
         if !early {
@@ -240,8 +240,7 @@ impl Planner {
         Ok(())
     }
 
-    fn note_if_due(&mut self) {
-        let now = self.machine.read().monotonic;
+    fn note_if_due(&mut self, now: Duration) {
         let many = u32::try_from(self.unnoted.len()).unwrap_or(u32::MAX);
         let pause = NOTE_AFTER.saturating_add(NOTE_EACH.saturating_mul(many)).min(NOTE_WITHIN);
         if self.unnoted.is_empty() || now.saturating_sub(self.noted_at) < pause {

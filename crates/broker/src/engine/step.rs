@@ -1,29 +1,26 @@
 //! The engine as a plain value: commands in, a batch and answers out; no thread, no clock, no disk.
 
+mod follow;
+
 use std::sync::Arc;
 
 use sublet_core::advertisement::Advertisement;
 use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::event::Event;
-use sublet_core::id::ReservationId;
 use sublet_core::invariants;
 use sublet_core::ledger::{self, Stamp};
 use sublet_core::market::Entry;
 use sublet_core::plan::{self, Command, Plan, Reply};
 use sublet_core::policy::Policy;
-use sublet_core::reservation::Reservation;
 use sublet_core::time::Time;
 use sublet_log::Record;
 
 use super::backlog::Backlog;
-use super::decided::{Decided, to_account_for};
-use super::flight::{
-    Batch, Changes, Flight, Item, Outcome, Planned, changes_belief, leave_early, tell,
-};
-use super::handle::Revoked;
+use super::decided::to_account_for;
+use super::flight::{Changes, Flight, Item, Outcome, Planned, Room};
 use super::retry::{Retry, frees};
-use super::work::{Answer, Failure, Settled, Submitted, Work};
+use super::work::{Failure, Settled, Submitted, Work};
 
 /// A batch is closed when it has this many bytes: one more plan of the largest kind still fits the
 /// limit of a record.
@@ -54,6 +51,8 @@ pub struct Engine<T> {
     backlog: Backlog<T>,
     open: Option<Flight<T>>,
     writing: Option<Flight<T>>,
+    /// What the last batch took.
+    room: Room,
     retry: Retry,
     /// Somebody wants to know what changes.
     watched: bool,
@@ -69,7 +68,8 @@ impl<T> Engine<T> {
     pub fn new(books: Books, policy: Arc<Policy>) -> Self {
         let (backlog, retry, changes) = (Backlog::new(), Retry::all(), Changes::default());
         let (open, writing, shared, watched) = (None, None, false, false);
-        Self { books, policy, backlog, open, writing, retry, watched, changes, shared }
+        let room = Room::default();
+        Self { books, policy, backlog, open, writing, room, retry, watched, changes, shared }
     }
 
     /// The same, on a log that other brokers write too: a batch may be handed out empty, and
@@ -295,106 +295,7 @@ impl<T> Engine<T> {
 
     fn open(&mut self, now: Time) -> &mut Flight<T> {
         let stamp = self.stamp(now);
-        self.open.get_or_insert_with(|| Flight::new(stamp))
-    }
-}
-
-/// What follows from the log.
-impl<T> Engine<T> {
-    /// Closes the open batch, if none is being written: hands out what is to be written, and
-    /// answers that depend on nothing unwritten.
-    pub fn close(&mut self) -> (Option<Batch>, Vec<(T, Answer)>) {
-        if self.writing.is_some() {
-            return (None, vec![]);
-        }
-        let Some(mut flight) = self.open.take() else { return (None, vec![]) };
-        let idle = flight.planned.is_empty() && flight.body.events().is_empty();
-        let confirmed = !self.shared || planted(Bug::NoBarrier);
-        if idle || (confirmed && flight.body.events().is_empty()) {
-            return (None, tell(flight.planned));
-        }
-        // Nothing of the next batch is planned yet: this is how things stand at the end of this one.
-        flight.changed = self.share(std::mem::take(&mut flight.touched));
-        let believed_anew = flight.body.events().iter().any(changes_belief);
-        flight.revoked = believed_anew.then(|| self.revoked());
-        // From here on only the log needs the events: what is taken back needs none of them.
-        let batch = Batch { stamp: flight.stamp, body: std::mem::take(&mut flight.body) };
-        let early = leave_early(&mut flight);
-        self.writing = Some(flight);
-        (Some(batch), tell(early))
-    }
-
-    /// The batch that was being written is durable.
-    pub fn committed(&mut self) -> Vec<(T, Answer)> {
-        let Some(flight) = self.writing.take() else { return vec![] };
-        self.changes.at = flight.stamp;
-        self.changes.reservations.extend(flight.changed);
-        if flight.revoked.is_some() {
-            self.changes.revoked = flight.revoked;
-        }
-        let revision = flight.stamp.revision;
-        let decided = flight.uncalled.into_iter().map(|event| Decided { revision, event });
-        self.changes.decided.extend(decided);
-        tell(flight.planned)
-    }
-
-    fn revoked(&self) -> Revoked {
-        Arc::new(self.books.ledger().revoked().clone())
-    }
-
-    fn share(&self, mut ids: Vec<ReservationId>) -> Vec<Arc<Reservation>> {
-        ids.sort_unstable();
-        ids.dedup();
-        ids.into_iter().filter_map(|id| self.books.ledger().share_reservation(id)).collect()
-    }
-
-    /// Others' records stand where ours were to be: takes back what was planned, applies theirs,
-    /// and puts the work back to be planned again, in its order.
-    pub fn overtaken(&mut self, records: &[Record]) -> Result<(), Contradiction> {
-        let flights = [self.open.take(), self.writing.take()];
-        for flight in flights.into_iter().flatten() {
-            for reversal in flight.reversals.into_iter().rev() {
-                if !planted(Bug::NoReplan) {
-                    self.books.revert(reversal)?;
-                }
-            }
-            let dropped = usize::from(planted(Bug::DropsOvertaken));
-            for planned in flight.planned.into_iter().rev().skip(dropped) {
-                self.backlog.push_front(&self.policy, planned.item);
-            }
-        }
-        let (mut touched, mut believed_anew) = (Vec::new(), false);
-        for record in records {
-            let stamp = record.head().stamp();
-            for event in record.events() {
-                self.books.apply(stamp, event)?;
-                touched.extend(event.reservation().filter(|_| self.watched));
-                believed_anew |= changes_belief(event);
-            }
-            self.books.advance(stamp)?;
-        }
-        self.changes.at = self.books.ledger().stamp();
-        if believed_anew {
-            self.changes.revoked = Some(self.revoked());
-        }
-        let changed = self.share(touched);
-        self.changes.reservations.extend(changed);
-        self.retry.begin_again();
-        Ok(())
-    }
-
-    /// The log cannot be written any more: nobody is told a result, and who may have one is told
-    /// that it is not known.
-    pub fn halt(&mut self) -> Vec<(T, Answer)> {
-        let writing = self.writing.take().map(|flight| (flight.planned, Failure::Unknown));
-        let open = self.open.take().map(|flight| (flight.planned, Failure::Unavailable));
-        let mut answers = Vec::new();
-        for (planned, failure) in writing.into_iter().chain(open) {
-            let tell = |p: Planned<T>| (p.item.submitted.ticket, Err(failure.clone()));
-            answers.extend(planned.into_iter().map(tell));
-        }
-        let tell = |item: Item<T>| (item.submitted.ticket, Err(Failure::Unavailable));
-        answers.extend(self.backlog.drain().map(tell));
-        answers
+        let room = self.room;
+        self.open.get_or_insert_with(|| Flight::new(stamp, room))
     }
 }

@@ -157,6 +157,7 @@ impl Stage {
             cluster_rate_max: limits.rate_per_cluster,
             snapshot_records: 10_000,
             log_history: sublet_core::time::Span::from_secs(3600),
+            log_history_size: 1 << 30,
             without_effect: Vec::new(),
         };
         change(&mut config);

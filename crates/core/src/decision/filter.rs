@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{Constraint, Strategy, index::Row};
 use crate::advertisement::{Advertisement, Backend};
 use crate::books::Books;
+use crate::bugs::{Bug, planted};
 use crate::event::Subject;
 use crate::id::ClusterId;
 use crate::ledger::Standing;
@@ -45,6 +46,8 @@ pub enum Filter {
     Revoked,
     /// It lends to as many as it can report on: with one more, its word would be refused.
     Crowded,
+    /// It has less than is held on it.
+    Overcommitted,
     /// Policy does not let this requester borrow from it.
     Policy,
     /// The two cannot be joined in the same way.
@@ -61,7 +64,7 @@ pub enum Filter {
 
 impl Filter {
     /// All of them, in order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Itself,
         Self::Unknown,
         Self::Target,
@@ -71,6 +74,7 @@ impl Filter {
         Self::AwaitingReport,
         Self::Revoked,
         Self::Crowded,
+        Self::Overcommitted,
         Self::Policy,
         Self::Backend,
         Self::Labels,
@@ -81,13 +85,14 @@ impl Filter {
 
     /// Those that depend neither on the requester nor on the time: while one of them stands, the
     /// index passes the cluster over.
-    pub const CLOSING: [Self; 6] = [
+    pub const CLOSING: [Self; 7] = [
         Self::NotLending,
         Self::Cordoned,
         Self::Lost,
         Self::AwaitingReport,
         Self::Revoked,
         Self::Crowded,
+        Self::Overcommitted,
     ];
 
     /// Does it depend on what is asked for, by whom and when? All of these come after the others.
@@ -107,6 +112,7 @@ impl Filter {
                 let account = books.ledger().account(&entry.advertisement.cluster);
                 account.is_some_and(|account| account.lending.len() >= Advertisement::GRANTS_MAX)
             }
+            Self::Overcommitted => !planted(Bug::LendsShrunk) && !books.shortage(entry).is_zero(),
             _ => false,
         }
     }
@@ -123,6 +129,7 @@ impl Filter {
             Self::AwaitingReport => "not reported since the restore",
             Self::Revoked => "revoked",
             Self::Crowded => "with as many grants as can be reported",
+            Self::Overcommitted => "with less than is held on them",
             Self::Policy => "not allowed by policy",
             Self::Backend => "without a common peering backend",
             Self::Labels => "without the labels asked for",
@@ -242,7 +249,11 @@ impl<'a> Question<'a> {
             | Filter::Lost
             | Filter::AwaitingReport
             | Filter::Revoked
-            | Filter::Crowded => filter.closes(self.books, known.entry, known.standing),
+            | Filter::Crowded
+            | Filter::Overcommitted => {
+                // The index keeps whether one of them stands.
+                !known.row.is_open() && filter.closes(self.books, known.entry, known.standing)
+            }
             Filter::Policy => !self.policy.allows(self.requester, known.cluster),
             Filter::Backend => !self.backends().meet(known.row.note.backends),
             Filter::Labels => self.unmet(known).next().is_some(),

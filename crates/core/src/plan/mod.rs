@@ -221,16 +221,22 @@ pub enum Refusal {
     #[error("there is no such reservation: list yours to see what there is")]
     NotFound,
     /// Not possible where it stands.
-    #[error("the reservation is {0}: this is not possible any more, or not yet")]
+    #[error(
+        "the reservation is {0}: this is not possible any more, or not yet; read it again, and ask \
+         anew if you still need it"
+    )]
     Phase(Phase),
     /// A generation that was never issued.
-    #[error("the newest instruction of this reservation has generation {0}")]
+    #[error(
+        "the newest instruction of this reservation has generation {0}: read your instructions \
+         again, and acknowledge what was carried out"
+    )]
     Generation(Generation),
     /// Wrong in itself.
     #[error(transparent)]
     Ask(#[from] AskError),
     /// Longer than the operator lets it.
-    #[error("the longest {what} here is {} s", limit.as_millis() / 1000)]
+    #[error("the longest {what} here is {} s: ask for no more than that", limit.as_millis() / 1000)]
     TooLong {
         /// Which of them.
         what: &'static str,
@@ -240,11 +246,17 @@ pub enum Refusal {
     /// Too many at once.
     #[error("you have {0} live reservations, which is the most you may have: release one first")]
     TooManyReservations(u32),
-    /// Too many keys within a day.
+    /// Too many keys are remembered.
     #[error(
-        "{0} of your keys are remembered, which is the most: they are forgotten a day after use"
+        "{most} of your keys are remembered, which is the most: release what you no longer need, \
+         and ask again later; a key is forgotten {kept} after its reservation has ended"
     )]
-    TooManyKeys(u32),
+    TooManyKeys {
+        /// The most.
+        most: u32,
+        /// How long a key is remembered after its end.
+        kept: Span,
+    },
     /// Too many wait at once.
     #[error("{0} requests wait already, which is the most: ask without waiting, or later")]
     TooManyWaiting(u32),

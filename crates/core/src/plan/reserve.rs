@@ -138,9 +138,10 @@ impl Scene<'_> {
     }
 
     pub(super) fn check_keys(&self, requester: &ClusterId) -> Result<(), Refusal> {
-        let most = self.policy.allowance(requester).keys_max;
+        let (most, kept) = (self.policy.allowance(requester).keys_max, self.policy.key_retention);
         let known = u32::try_from(self.books.ledger().key_count(requester));
-        if known.is_ok_and(|known| known < most) { Ok(()) } else { Err(Refusal::TooManyKeys(most)) }
+        let fits = known.is_ok_and(|known| known < most);
+        if fits { Ok(()) } else { Err(Refusal::TooManyKeys { most, kept }) }
     }
 
     pub(super) fn check_duration(&self, duration: Option<Span>) -> Result<(), Refusal> {

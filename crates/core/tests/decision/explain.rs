@@ -12,7 +12,7 @@ use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
 use sublet_core::resources::{Kind, Limits, Resources};
 use sublet_core::time::Span;
 
-fn refused(fleet: &Fleet, ask: &Ask) -> Refused {
+pub(super) fn refused(fleet: &Fleet, ask: &Ask) -> Refused {
     match explain::refused(&fleet.books, &id("c0"), ask, &fleet.policy, fleet.now) {
         Explanation::Refused(refused) => refused,
         Explanation::Granted(granted) => panic!("{granted}"),
@@ -94,17 +94,6 @@ fn a_request_for_one_gpu_is_not_told_to_ask_for_one_less() {
         refused(&fleet, &one(1)).to_string(),
         "of 1 cluster 1 too full; enough would be 1 GPU more free on c1"
     );
-}
-
-#[test]
-fn what_is_overcommitted_needs_more_than_the_request_is_short_of() {
-    let mut fleet = cluster(Fleet::new(), "c1", 16_000, 64);
-    fleet.reserve("c0", &ask(10_000, 4 * GI)).unwrap();
-    let size = Resources::new(8000, 64 * GI);
-    fleet.hear(Advertisement::plain(id("c1"), size, Resources::default()));
-    let why = refused(&fleet, &ask(1000, GI));
-    assert_eq!(why.nearest[0].less, None, "nothing would be left of the request");
-    assert_eq!(why.nearest[0].more, Some(Resources::new(3000, 0)));
 }
 
 #[test]

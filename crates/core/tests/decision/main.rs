@@ -4,4 +4,5 @@ mod fleet;
 mod scenarios;
 mod index;
 mod explain;
+mod shrunk;
 mod truth;

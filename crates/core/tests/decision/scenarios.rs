@@ -229,7 +229,7 @@ fn binpack_leaves_the_least_and_cost_takes_the_cheapest() {
 
 // Who may be chosen.
 
-fn verdict(fleet: &Fleet, requester: &str, cluster: &str, ask: &Ask) -> Verdict {
+pub(super) fn verdict(fleet: &Fleet, requester: &str, cluster: &str, ask: &Ask) -> Verdict {
     let Fleet { books, policy, now, .. } = fleet;
     Question { books, requester: &id(requester), ask, policy, now: *now }.verdict(&id(cluster))
 }
@@ -358,25 +358,6 @@ fn constraints_mean_what_kubernetes_selectors_mean() {
     assert_eq!(pick(Match::NotIn(values(&["us"]))), "c1");
     assert_eq!(pick(Match::Exists), "c2");
     assert_eq!(pick(Match::Absent), "c1");
-}
-
-#[test]
-fn an_advertisement_that_shrinks_stops_grants_of_what_is_short_only() {
-    let size = amounts(8000, 16 * GI).with(Kind::Gpu, 4).unwrap();
-    let mut fleet = Fleet::new().with("c1", size.clone(), size.clone());
-    let with_gpu = |gpu| Ask {
-        resources: ask(500, GI).resources.with(Kind::Gpu, gpu).unwrap(),
-        ..Ask::default()
-    };
-    fleet.reserve("c0", &with_gpu(4)).unwrap();
-    fleet.hear({
-        let mut ad = fleet.word(&id("c1"));
-        ad.allocatable = ad.allocatable.clone().with(Kind::Gpu, 2).unwrap();
-        ad
-    });
-    assert!(fleet.books.is_overcommitted(&id("c1")));
-    assert_eq!(fleet.pick("c0", &with_gpu(1)), None);
-    assert_eq!(fleet.pick("c0", &ask(500, GI)).unwrap(), "c1", "of cpu there is plenty");
 }
 
 #[test]

@@ -301,6 +301,12 @@ fn what_a_provider_has_no_more_after_a_restore_is_kept_and_named() {
     for id in [kept, gone, new] {
         assert_eq!(world.phase(id), Phase::Reserved);
     }
+    // What nobody uses, an operator releases: it comes back when the provider has confirmed.
+    let (by, which) = (Actor::Operator("anna".into()), Which::Id(gone));
+    world.run(&Command::Release { by, which }).unwrap();
+    assert_eq!((world.phase(gone), world.room("c1").cpu), (Phase::Releasing, 1));
+    world.acknowledge(gone);
+    assert_eq!((world.phase(gone), world.room("c1").cpu), (Phase::Released, 2));
 }
 
 #[test]

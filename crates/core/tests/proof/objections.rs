@@ -92,6 +92,18 @@ fn it_objects_to_a_grant_on_a_silent_a_cordoned_or_a_lost_provider() {
 }
 
 #[test]
+fn it_objects_to_any_grant_on_a_provider_that_has_less_than_it_owes() {
+    let mut world = World::new(Policy::default());
+    world.advertise("c1", 4, 4);
+    world.reserve("c2", "a", ask(1, 4)).unwrap();
+    let id = waits(&mut world, 2);
+    // Of cpu there is plenty, and nothing is asked of what it lacks.
+    world.advertise("c1", 4, 3);
+    let event = grant(&world, id, "c1", Resources::new(2, 0));
+    assert_objects(&objections(&mut world, event), "I12");
+}
+
+#[test]
 fn it_objects_to_a_second_reservation_under_one_key() {
     let (mut world, id) = one_held();
     let other = ReservationId::derive(&cluster("c2"), &key("a"), world.revision.next());

@@ -68,7 +68,7 @@ const SCRATCH: &str = "sublet.db-shm";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The journal is copied into the database beside the appends when about this much was written
-    /// to it: so little that the disk is soon free for appends again.
+    /// to it: so much that the end of it, which appends wait for, is rare.
     pub checkpoint_bytes: usize,
     /// An append copies it itself when it has become so long: nobody tends the log.
     pub overdue_bytes: usize,
@@ -76,7 +76,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { checkpoint_bytes: 1024 * 1024, overdue_bytes: 64 * 1024 * 1024 }
+        Self { checkpoint_bytes: 8 * 1024 * 1024, overdue_bytes: 64 * 1024 * 1024 }
     }
 }
 

@@ -6,12 +6,16 @@ use sublet_core::id::Revision;
 use sublet_core::time::Time;
 
 use super::{Embedded, query, schema, writer};
-use crate::{Head, ReadError, Snapshot, StoreError};
+use crate::{Cause, Head, ReadError, Snapshot, StoreError};
 
 /// How much of a snapshot is written in one commit: appends pass in between.
 pub(super) const PART_BYTES: usize = 256 * 1024;
 /// How many records are dropped in one commit, for the same reason.
 const COMPACT_BATCH: u64 = 256;
+/// Of a checkpoint, what is left to copy while appends wait: so much that they hardly notice. Where
+/// they come faster than they can be copied, it is not tried for ever.
+const LITTLE_BYTES: usize = 128 * 1024;
+const COPIES_MAX: u32 = 4;
 
 impl Embedded {
     pub(super) fn keep_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
@@ -51,11 +55,23 @@ impl Embedded {
         if !self.writer().wants_checkpoint() {
             return Ok(false);
         }
-        let begun = self.copier.as_ref().map_or(Ok(()), |copier| {
-            writer::copy_journal(&copier.lock().unwrap_or_else(PoisonError::into_inner))
-        });
+        let begun = self.copy_beside();
         self.writer().end_checkpoint(begun).map_err(StoreError::Fatal)?;
         Ok(true)
+    }
+
+    /// Copies while appends go on, until little has come meanwhile.
+    fn copy_beside(&self) -> Result<(), Cause> {
+        let Some(copier) = &self.copier else { return Ok(()) };
+        let copier = copier.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..COPIES_MAX {
+            let before = self.writer().journal_bytes();
+            writer::copy_journal(&copier)?;
+            if self.writer().journal_bytes().saturating_sub(before) <= LITTLE_BYTES {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Drops what is left of older and unfinished snapshots, a commit for each part.

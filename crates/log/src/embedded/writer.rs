@@ -104,6 +104,11 @@ impl Writer {
         })
     }
 
+    /// How much was written since the last checkpoint.
+    pub(super) fn journal_bytes(&self) -> usize {
+        self.state.as_ref().map_or(0, |open| open.journal_bytes)
+    }
+
     /// Whether so much was written since the last checkpoint that another is due.
     pub(super) fn wants_checkpoint(&self) -> bool {
         let due = |open: &Open| open.journal_bytes >= open.options.checkpoint_bytes.max(1);

@@ -6,11 +6,12 @@ use sublet_core::reservation::{Actor, Confirmation, Phase, Reason};
 use sublet_core::time::Time;
 use sublet_log::Writer;
 
+use super::amounts::KINDS;
 use super::market::Advert;
 use super::phase::counts;
 use super::shadow::Life;
 use super::waiting::meets;
-use super::{Amounts, Auditor, Scene, amounts, less, plus};
+use super::{Amounts, Auditor, Scene, amounts, exceeds, less, plus};
 use crate::world::Agent;
 
 impl Auditor {
@@ -57,8 +58,7 @@ impl Auditor {
         let awaits = self.awaits(provider);
         self.expect(!awaits, "I1", || format!("{provider} has not reported since the restore"));
         let total = plus(self.held(provider), more);
-        let above = |cap: Amounts| (0..4).any(|d| more[d] > 0 && total[d] > cap[d]);
-        let over = standing.cap.is_some_and(above);
+        let over = standing.cap.is_some_and(|cap| exceeds(more, total, cap));
         self.expect(!over, "I1", || format!("{provider} lends {total:?}, above its cap"));
     }
 
@@ -93,11 +93,18 @@ impl Auditor {
         if ghosts {
             scene.sometimes.hit("ghost counted");
         }
-        let total = plus(taken, more);
-        let over = (0..4).find(|d| more[*d] > 0 && total[*d] > advert.allocatable[*d]);
-        self.expect(over.is_none(), "I1", || {
-            format!("{provider} has {:?}, and {total:?} is taken with {more:?}", advert.allocatable)
+        let (total, has) = (plus(taken, more), advert.allocatable);
+        let over = exceeds(more, total, has);
+        self.expect(!over, "I1", || {
+            format!("{provider} has {has:?}, and {total:?} is taken with {more:?}")
         });
+        let owes = self.owes_more_than_it_has(provider, &advert);
+        self.expect(!owes, "I12", || {
+            format!("{provider} has {has:?}, and {more:?} is taken on top of {taken:?}")
+        });
+        if more[KINDS - 1] > 0 {
+            scene.sometimes.hit("an extended resource granted");
+        }
         Some(advert)
     }
 

@@ -12,7 +12,7 @@ use sublet_core::time::Time;
 use sublet_log::Writer;
 
 use super::phase::counts;
-use super::{Amounts, Auditor, amounts, larger, less, plus};
+use super::{Amounts, Auditor, amounts, exceeds, larger, less, plus};
 use crate::message::Ticket;
 
 /// What a cluster said of itself once.
@@ -143,6 +143,12 @@ impl Auditor {
             }
         }
         (taken, ghosts)
+    }
+
+    /// I12: is something held on a provider of which it says that it has less than is taken there?
+    pub(super) fn owes_more_than_it_has(&self, provider: &ClusterId, advert: &Advert) -> bool {
+        let (taken, _) = self.taken(provider, advert);
+        exceeds(self.held(provider), taken, advert.allocatable)
     }
 
     /// About what a provider has left, for requests at the edge.

@@ -3,13 +3,14 @@
 //! It sees every record of the log, every message that leaves a broker, what each cluster really
 //! has and keeps, and which broker heard which advertisement when. It uses the core's plain values
 //! (names, times, amounts, events, what an event is about), none of its rules: which phases count and
-//! how things end is read anew in `phase`. Only the recount of I2 and the replay of I20 ask the core
-//! about itself.
+//! how things end is read anew in `phase`. All that the table names is judged by that alone. Beside
+//! it the core is asked about itself, which can only find more: its recount (I2), and whether it
+//! folds the whole log to what it loads from a snapshot (I20).
 //!
 //! | invariant | how it is checked |
 //! |---|---|
 //! | I1 | each grant and growth: summed from zero over the provider's live reservations and what the basis' advertisement reported, within what that advertisement said; fresh, heard by that process, with the labels asked for, open, reported since the last restore, under the cap; no slice of a live reservation is larger than what is held |
-//! | I2 | an idle engine's reservations, sums and keys equal the shadow's; the core's own recount |
+//! | I2 | an idle engine's reservations, keys, standings and sums, and what is free by the newest word of each provider, equal the shadow's |
 //! | I3 | an answer, a refusal, a list and every part of a stream leave only for what survives a power loss; a restarted broker knows all of it |
 //! | I4 | a refused request never becomes a reservation, once no copy of it is on its way |
 //! | I5 | one reservation per key; the same id for it; keys stay for their time |
@@ -19,11 +20,11 @@
 //! | I9 | only the two sides are told; nobody confirms what it has not done; who watches has been told, at every cursor, how each of its reservations stood there, also across cuts and brokers, and never something older than before; a minute after the last fault, both sides hear of their newest instruction within ten seconds |
 //! | I10 | one in four steps that hear only advertisements: each reservation is what it was, but for who waited and is granted, and what an old agent ends unconfirmed; cordons and caps stay; only what was reported after a restore is adopted |
 //! | I11 | a broker's newest advertisement of a cluster never goes back; grants stand on it |
-//! | I12 | an over-committed provider is flagged, and loses nothing (I6, I7 know all reasons to end) |
+//! | I12 | a provider with less than is held on it is flagged, nothing is taken there, of whatever kind, and it loses nothing (I6, I7 know all reasons to end) |
 //! | I13 | an answer about a reservation and its instructions go to its two sides and to operators only; what an explanation shows of others is cut at the edge, which is not part of this world |
 //! | I14 | an answer equals the shadow at its revision, which is at least what anybody had been told when it was asked; so is what a refusal, a list and the beginning of a stream were decided on; a reservation told of is found |
 //! | I16 | the time of records and of each broker never decreases |
-//! | I20 | the log folds to the same ledger from its beginning and from its snapshot; seeds run twice |
+//! | I20 | what is loaded from the newest snapshot equals the shadow, which has read every record; seeds run twice |
 //! | I21 | per provider: granted less returned is what is held; an idle engine's sums of what each cluster lends and borrows are the auditor's own |
 //! | I22 | after healing: nothing is stuck, every agent is heard, slices and reservations agree |
 //! | I23 | each copy of a call that a process takes in is answered once, within five seconds in which nothing hinders it, or the process dies; after healing no requester is left trying for two minutes |
@@ -37,6 +38,7 @@
 //! advertisement since has reported them.
 
 mod advert;
+mod amounts;
 mod answer;
 mod delivery;
 mod grant;
@@ -56,7 +58,6 @@ use std::sync::Weak;
 
 use sublet_core::id::{ClusterId, Key, ReservationId, Revision};
 use sublet_core::policy::Policy;
-use sublet_core::resources::Resources;
 use sublet_core::time::Time;
 use sublet_log::{Checksum, Record, Writer};
 
@@ -64,6 +65,7 @@ use crate::dice::Dice;
 use crate::message::Call;
 use crate::sometimes::Sometimes;
 use crate::world::Agent;
+use amounts::{exceeds, larger, less, limits, plus};
 use market::{Advert, Ear};
 use owed::Debts;
 use phase::counts;
@@ -71,24 +73,7 @@ use reference::Expected;
 use shadow::{Bond, Life, Standing};
 use stream::View;
 
-/// Amounts as the auditor counts them: cpu, memory, gpu, storage. Wide, so that no sum wraps.
-pub(crate) type Amounts = [u128; 4];
-
-pub(crate) fn amounts(resources: &Resources) -> Amounts {
-    [resources.cpu, resources.memory, resources.gpu, resources.storage].map(u128::from)
-}
-
-fn plus(a: Amounts, b: Amounts) -> Amounts {
-    std::array::from_fn(|d| a[d] + b[d])
-}
-
-fn larger(a: Amounts, b: Amounts) -> Amounts {
-    std::array::from_fn(|d| a[d].max(b[d]))
-}
-
-fn less(a: Amounts, b: Amounts) -> Amounts {
-    std::array::from_fn(|d| a[d].saturating_sub(b[d]))
-}
+pub(crate) use amounts::{Amounts, amounts};
 
 /// Something that must hold and does not.
 #[derive(Clone, Debug, PartialEq, Eq)]

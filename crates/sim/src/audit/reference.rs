@@ -110,7 +110,7 @@ fn headroom(wanted: Amounts, room: Amounts, size: Amounts) -> i128 {
         let left = ((room[d] - wanted[d]) << 32).checked_div(size[d]).unwrap_or(0);
         i128::try_from(left).unwrap_or(i128::MAX)
     };
-    (0..4).filter(|d| wanted[*d] > 0).map(share).sum()
+    (0..wanted.len()).filter(|d| wanted[*d] > 0).map(share).sum()
 }
 
 /// What it costs in an hour, by currency; who names no price comes last.

@@ -58,8 +58,14 @@ impl Auditor {
         }
     }
 
-    /// I20: the log folds to the same ledger from its beginning as from its snapshot.
+    /// I20: what is loaded from the newest snapshot is what the log says from its beginning: as the
+    /// auditor has read it, and as the core folds it.
     pub(crate) fn replays(&mut self, records: &[Record], loaded: &Ledger) {
+        let (revision, known) = (loaded.stamp().revision, self.revision);
+        self.expect(revision == known, "I20", || format!("loaded up to {revision}, not {known}"));
+        if let Some(wrong) = self.difference(loaded) {
+            self.fail("I20", wrong);
+        }
         let mut whole = Loaded::default();
         for record in records {
             if let Err(error) = whole.apply(record) {

@@ -7,7 +7,7 @@ use sublet_core::time::Time;
 use sublet_log::Writer;
 
 use super::phase::{counts, is_over, legal, outcome};
-use super::{Amounts, Auditor, Scene, amounts, larger, less, plus};
+use super::{Amounts, Auditor, Scene, amounts, larger, less, limits, plus};
 use crate::sometimes::Sometimes;
 
 /// What a key stands for.
@@ -253,11 +253,7 @@ impl Auditor {
                 (standing.cordoned, standing.draining) = (true, *drain);
             }
             Event::Uncordoned { .. } => (standing.cordoned, standing.draining) = (false, false),
-            Event::Capped { limits, .. } => {
-                let cap = limits.0.get(&sublet_core::resources::Kind::Cpu);
-                let wide = u128::MAX / 2;
-                standing.cap = cap.map(|cpu| [u128::from(*cpu), wide, wide, wide]);
-            }
+            Event::Capped { limits: cap, .. } => standing.cap = limits(cap),
             Event::Lost { .. } => {
                 sometimes.hit("declared lost");
                 standing.lost = true;

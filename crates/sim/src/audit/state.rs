@@ -1,16 +1,20 @@
 //! Brokers' books beside the auditor's own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sublet_broker::engine::Engine;
 use sublet_core::books::Books;
+use sublet_core::event::Subject;
+use sublet_core::id::ClusterId;
 use sublet_core::invariants;
-use sublet_core::ledger;
+use sublet_core::ledger::{self, Ledger};
+use sublet_core::reservation::{Grant, Reservation};
+use sublet_core::resources::Resources;
 use sublet_core::time::Time;
 use sublet_log::Writer;
 
-use super::shadow::Bond;
-use super::{Amounts, Auditor, amounts, less};
+use super::shadow::{Bond, Life};
+use super::{Auditor, amounts, limits};
 use crate::message::Ticket;
 use crate::sometimes::Sometimes;
 
@@ -18,6 +22,26 @@ use crate::sometimes::Sometimes;
 const COMPARE_EVERY: u64 = 16;
 /// The core's own recount is asked for in one of so many steps.
 const RECOUNT_EVERY: u64 = 64;
+
+impl Life {
+    /// Does a ledger know the same of it?
+    fn is(&self, known: &Reservation) -> bool {
+        let grant = known.grant();
+        let of = |amount: fn(&Grant) -> &Resources| {
+            grant.map(|grant| amounts(amount(grant))).unwrap_or_default()
+        };
+        known.phase() == self.phase
+            && known.requester == self.requester
+            && known.key == self.key
+            && known.ask == self.ask
+            && grant.map(|grant| &grant.provider) == self.provider.as_ref()
+            && of(|grant| &grant.amounts) == self.amounts
+            && of(|grant| &grant.held) == self.held
+            && grant.map_or(0, |grant| grant.generation.0) == self.generation
+            && grant.map_or(0, |grant| grant.acknowledged.0) == self.acknowledged
+            && grant.and_then(|grant| grant.expires_at) == self.expires
+    }
+}
 
 impl Auditor {
     /// A broker starts from the log.
@@ -55,12 +79,13 @@ impl Auditor {
         }
         if engine.is_done() && self.looks.is_multiple_of(COMPARE_EVERY) {
             self.compare(engine.books(), "I2");
-            self.judge_flags(writer, engine.books(), sometimes);
+            self.judge_providers(writer, engine.books(), sometimes);
         }
     }
 
-    /// I12: a provider that says it has less than is taken is flagged, and no other.
-    fn judge_flags(&mut self, writer: Writer, books: &Books, sometimes: &mut Sometimes) {
+    /// I12: a provider that says it has less than is held is flagged, and no other. I2: what is free
+    /// follows from its newest word and from all that the log holds there.
+    fn judge_providers(&mut self, writer: Writer, books: &Books, sometimes: &mut Sometimes) {
         if books.ledger().stamp().revision != self.revision {
             return;
         }
@@ -69,18 +94,22 @@ impl Auditor {
             let Some(advert) = ear.newest.and_then(|(_, at)| self.adverts.get(at)) else {
                 continue;
             };
-            let (taken, _) = self.taken(cluster, advert);
-            let over = less(taken, advert.allocatable) != Amounts::default();
+            let over = self.owes_more_than_it_has(cluster, advert);
             if over {
                 sometimes.hit("over-committed provider");
             }
             if over != books.is_overcommitted(cluster) {
-                wrong =
-                    Some(format!("{cluster} is over-committed: {over}, which is not flagged so"));
+                let found = format!("{cluster} is over-committed: {over}, which is not flagged so");
+                wrong = Some(("I12", found));
+            }
+            let (free, counted) = (amounts(&books.room(cluster)), self.left_by(cluster, advert));
+            if free != counted {
+                let found = format!("{free:?} is free on {cluster}, counted {counted:?}");
+                wrong = Some(("I2", found));
             }
         }
-        if let Some(wrong) = wrong {
-            self.fail("I12", wrong);
+        if let Some((invariant, found)) = wrong {
+            self.fail(invariant, found);
         }
     }
 
@@ -107,7 +136,7 @@ impl Auditor {
         if ledger.stamp().revision != self.revision {
             return;
         }
-        let wrong = self.difference(books);
+        let wrong = self.difference(ledger);
         if let Some(wrong) = wrong {
             self.fail(invariant, wrong);
         }
@@ -116,25 +145,22 @@ impl Auditor {
         }
     }
 
-    fn difference(&self, books: &Books) -> Option<String> {
-        let ledger = books.ledger();
+    pub(super) fn difference(&self, ledger: &Ledger) -> Option<String> {
         let count = ledger.reservations(None).count();
         if count != self.lives.len() {
             return Some(format!("{count} reservations, not {}", self.lives.len()));
         }
         for (id, life) in &self.lives {
-            let known = ledger.reservation(*id)?;
-            let grant = known.grant();
-            let held = grant.map(|grant| amounts(&grant.held)).unwrap_or_default();
-            let number = grant.map_or(0, |grant| grant.generation.0);
-            let same = known.phase() == life.phase
-                && held == life.held
-                && number == life.generation
-                && grant.and_then(|grant| grant.expires_at) == life.expires;
-            if !same {
+            let known = ledger.reservation(*id);
+            if !known.is_some_and(|known| life.is(known)) {
                 return Some(format!("{id} is {known:?}, not {life:?}"));
             }
         }
+        self.keys_differ(ledger).or_else(|| self.standings_differ(ledger))
+    }
+
+    fn keys_differ(&self, ledger: &Ledger) -> Option<String> {
+        let mut counts: BTreeMap<&ClusterId, usize> = BTreeMap::new();
         for ((requester, key), bond) in &self.keys {
             let same = match (ledger.bond(requester, key), bond) {
                 (Some(ledger::Bond::Reservation(known)), Bond::Life(id)) => known == *id,
@@ -144,8 +170,34 @@ impl Auditor {
             if !same {
                 return Some(format!("{key} of {requester} is not {bond:?}"));
             }
+            *counts.entry(requester).or_default() += 1;
         }
-        None
+        let wrong =
+            |(requester, count): &(&ClusterId, usize)| ledger.key_count(requester) != *count;
+        let more = counts.into_iter().find(wrong);
+        more.map(|(requester, count)| format!("{requester} has more than {count} keys"))
+    }
+
+    /// What operators decided, and who must report.
+    fn standings_differ(&self, ledger: &Ledger) -> Option<String> {
+        let revoked = ledger.revoked().keys().filter(|one| matches!(one, Subject::Cluster(_)));
+        if revoked.count() != self.revoked.len() {
+            return Some(format!("{:?} are revoked, not {:?}", ledger.revoked(), self.revoked));
+        }
+        let all = self.standings.keys().chain(ledger.standings().map(|(cluster, _)| cluster));
+        let mut all = all.chain(&self.revoked).chain(self.granted.keys());
+        all.find_map(|cluster| {
+            let mine = self.standings.get(cluster).cloned().unwrap_or_default();
+            let known = ledger.standing(cluster).cloned().unwrap_or_default();
+            let same = known.cordon.is_some() == mine.cordoned
+                && known.draining == mine.draining
+                && known.lost.is_some() == mine.lost
+                && limits(&known.cap) == mine.cap
+                && ledger.awaits_report(cluster) == self.awaits(cluster)
+                && ledger.revoked().contains_key(&Subject::Cluster(cluster.clone()))
+                    == self.revoked.contains(cluster);
+            (!same).then(|| format!("{cluster} is {known:?}, not {mine:?}"))
+        })
     }
 
     fn sums_differ(&self, books: &Books) -> Option<String> {

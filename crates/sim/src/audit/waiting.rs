@@ -13,14 +13,13 @@ use sublet_core::event::Event;
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::policy::{Allowance, Clusters};
 use sublet_core::reservation::{Ask, Phase};
-use sublet_core::resources::Kind;
 use sublet_core::time::Time;
 use sublet_log::Writer;
 
 use super::market::Advert;
 use super::phase::counts;
 use super::shadow::Life;
-use super::{Amounts, Auditor, amounts, less, plus};
+use super::{Amounts, Auditor, amounts, exceeds, less, limits, plus};
 use crate::message::Ticket;
 use crate::sometimes::Sometimes;
 
@@ -47,19 +46,26 @@ impl Auditor {
             return;
         }
         let now = now.max(self.time);
-        let rooms = self.rooms(writer, now);
         let waiting: Vec<_> = self.waiting(now).collect();
-        if !waiting.is_empty() {
-            sometimes.hit("nothing left to do while somebody waited");
+        if waiting.is_empty() {
+            return;
         }
-        let vain = waiting.into_iter().find_map(|(id, life)| {
-            let mut rooms = rooms.iter();
-            let (provider, room) = rooms.find_map(|(provider, advert)| {
-                let room = self.room_by(provider, advert);
-                self.fits(life, (provider, advert), room).then_some((provider, room))
-            })?;
-            Some(format!("{id} waits, and {provider} has {room:?}: {life:?}"))
-        });
+        sometimes.hit("nothing left to do while somebody waited");
+        let mut vain = None;
+        for (provider, advert) in self.rooms(writer, now) {
+            let left = self.left_by(&provider, advert);
+            let mut fitting = waiting.iter();
+            let Some((id, life)) =
+                fitting.find(|(_, life)| self.fits(life, (&provider, advert), left))
+            else {
+                continue;
+            };
+            if self.owes_more_than_it_has(&provider, advert) {
+                sometimes.hit("waited where less was than is held");
+            } else {
+                vain = Some(format!("{id} waits, and {provider} has {left:?}: {life:?}"));
+            }
+        }
         if let Some(vain) = vain {
             self.fail("W1", vain);
         }
@@ -133,8 +139,16 @@ impl Auditor {
         known && standing.is_none_or(|one| !one.cordoned && !one.lost)
     }
 
-    /// What is left of what an advertisement said, under the cap.
+    /// What can be lent by an advertisement: nothing at all where less is than is held.
     pub(super) fn room_by(&self, provider: &ClusterId, advert: &Advert) -> Amounts {
+        if self.owes_more_than_it_has(provider, advert) {
+            return Amounts::default();
+        }
+        self.left_by(provider, advert)
+    }
+
+    /// What is left of what an advertisement said, under the cap.
+    pub(super) fn left_by(&self, provider: &ClusterId, advert: &Advert) -> Amounts {
         let room = less(advert.allocatable, self.taken(provider, advert).0);
         let cap = self.standings.get(provider).and_then(|standing| standing.cap);
         cap.map_or(room, |cap| {
@@ -173,15 +187,8 @@ impl Auditor {
 
     /// Would a requester have more than it may, with so much more?
     pub(super) fn exceeds(&self, requester: &ClusterId, more: Amounts) -> bool {
-        let limits = &self.allowance(requester).held.0;
-        if limits.is_empty() {
-            return false;
-        }
-        let limits =
-            [Kind::Cpu, Kind::Memory, Kind::Gpu, Kind::Storage].map(|d| limits.get(&d).copied());
-        let total = plus(self.borrowed(requester), more);
-        let over = |d: usize| limits[d].is_some_and(|limit| total[d] > u128::from(limit));
-        (0..4).any(|d| more[d] > 0 && over(d))
+        let limit = limits(&self.allowance(requester).held);
+        limit.is_some_and(|limit| exceeds(more, plus(self.borrowed(requester), more), limit))
     }
 
     /// The priority that a requester has at most.

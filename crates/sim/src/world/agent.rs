@@ -21,6 +21,19 @@ use crate::message::{Heard, Order, Party, Ticket};
 /// The label that some clusters have and some requests ask for.
 pub(super) const ZONE: &str = "zone";
 
+/// The extended resource that some clusters have and some requests ask for.
+pub(crate) const FPGA: &str = "example.com/fpga";
+
+/// The same with so many of it.
+pub(super) fn with_fpgas(resources: Resources, count: u64) -> Resources {
+    FPGA.parse().ok().and_then(|kind| resources.clone().with(kind, count).ok()).unwrap_or(resources)
+}
+
+/// How many of it there are.
+pub(super) fn fpgas(resources: &Resources) -> u64 {
+    resources.extended_iter().map(|(_, count)| count).sum()
+}
+
 /// What a cluster really keeps for another.
 #[derive(Clone, Debug)]
 pub struct Slice {
@@ -75,6 +88,10 @@ impl Agent {
     pub(super) fn new(name: ClusterId, old: bool, mut dice: Dice) -> Self {
         let mut base = Resources::new(dice.between(4, 16) * 1000, dice.between(8, 64) << 30);
         base.gpu = if dice.chance(400) { dice.between(1, 4) } else { 0 };
+        let mut extended = dice.fork(3);
+        if extended.chance(400) {
+            base = with_fpgas(base, extended.between(1, 6));
+        }
         let own = Resources::new(dice.below(base.cpu / 2), dice.below(base.memory / 2));
         Self {
             name,

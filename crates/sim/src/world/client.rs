@@ -11,7 +11,7 @@ use sublet_core::reservation::{Actor, Ask, Phase};
 use sublet_core::resources::Resources;
 use sublet_core::time::Span;
 
-use super::agent::ZONE;
+use super::agent::{ZONE, fpgas, with_fpgas};
 use super::{Task, World};
 use crate::dice::Dice;
 use crate::message::{Heard, Order, Party, Ticket};
@@ -122,6 +122,10 @@ impl World {
         }
         if dice.chance(80) {
             resources.gpu = dice.between(1, 2);
+        }
+        let mut extended = dice.fork(2);
+        if extended.chance(100) {
+            resources = with_fpgas(resources, extended.between(1, 3));
         }
         if dice.chance(4) {
             resources.memory = u64::MAX - dice.below(3);
@@ -324,6 +328,10 @@ fn command(request: &mut Request, cluster: &ClusterId) -> Option<Command> {
             let factor = request.dice.between(2, 16);
             resources.cpu = (resources.cpu.saturating_mul(factor) / 8).max(1);
             resources.memory = (resources.memory / 8).saturating_mul(factor).max(1);
+            if request.dice.chance(100) {
+                let count = fpgas(&resources) + request.dice.below(2);
+                resources = with_fpgas(resources, count.saturating_sub(request.dice.below(2)));
+            }
             if request.dice.chance(10) {
                 resources.cpu = u64::MAX;
             }

@@ -8,7 +8,7 @@ use sublet_core::resources::{Kind, Limits, Resources};
 use sublet_core::time::Time;
 use sublet_log::{Log, snapshot};
 
-use super::agent::draw_labels;
+use super::agent::{FPGA, draw_labels, fpgas, with_fpgas};
 use super::client::Request;
 use super::{EPOCH_MS, Task, World};
 use crate::dice::Dice;
@@ -117,6 +117,10 @@ impl World {
         let eighths = if dice.chance(500) { 8 } else { dice.between(3, 8) };
         agent.has.cpu = agent.base.cpu / 8 * eighths;
         agent.has.memory = agent.base.memory / 8 * eighths;
+        // Devices go and come by themselves.
+        agent.has.gpu = dice.between(agent.base.gpu / 2, agent.base.gpu);
+        let extended = fpgas(&agent.base);
+        agent.has = with_fpgas(agent.has.clone(), dice.between(extended / 2, extended));
         if dice.chance(200) {
             agent.labels = draw_labels(dice);
         }
@@ -166,7 +170,10 @@ fn draw_action(
         0 | 1 => (Some(Action::Cordon { cluster, drain: false }), uncordon),
         2 => (Some(Action::Cordon { cluster, drain: true }), uncordon),
         3 => {
-            let limits = Limits([(Kind::Cpu, base.cpu / 3)].into_iter().collect());
+            let cpu = (Kind::Cpu, base.cpu / 3);
+            let fpga = FPGA.parse().ok().map(|kind| (kind, fpgas(base) / 2));
+            let all = [Some(cpu), fpga].into_iter().flatten();
+            let limits = Limits(all.take(dice.index(2) + 1).collect());
             let lift = Action::Cap(cluster.clone(), Limits::default());
             (Some(Action::Cap(cluster, limits)), Some(lift))
         }
@@ -184,9 +191,10 @@ fn draw_action(
 fn part_of(whole: &Resources, dice: &mut Dice) -> Resources {
     let eighths = dice.below(9);
     let part = |amount: u64| if eighths == 8 { amount } else { amount / 8 * eighths };
+    let devices = |count: u64| count * eighths / 8;
     let mut resources = Resources::new(part(whole.cpu), part(whole.memory));
-    resources.gpu = part(whole.gpu);
-    resources
+    resources.gpu = devices(whole.gpu);
+    with_fpgas(resources, devices(fpgas(whole)))
 }
 
 /// Pods that have no node are gone: first those of others, then the cluster's own.

@@ -30,6 +30,7 @@ use crate::setup::Setup;
 use crate::sometimes::Sometimes;
 use crate::trace::Trace;
 
+pub(crate) use agent::FPGA;
 pub use agent::{Agent, Slice};
 use broker::Broker;
 use client::Request;

@@ -5,8 +5,10 @@
 //! virtual node a virtual kubelet: there are nodes, and quotas are enforced. The network between
 //! clusters is switched off: the kernel of a container lacks what it needs.
 
+mod by_hand;
 mod chart;
 mod controllers;
+mod inventory;
 mod kubelet;
 mod objects;
 
@@ -20,7 +22,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
+pub use by_hand::link_by_hand;
 pub use controllers::Controller;
+pub use inventory::inventory;
 
 use crate::api::Api;
 use crate::binaries::{Binaries, Kit, Program};

@@ -123,6 +123,7 @@ pub(crate) fn filter_name(filter: Filter) -> &'static str {
         Filter::AwaitingReport => "awaitingReport",
         Filter::Revoked => "revoked",
         Filter::Crowded => "crowded",
+        Filter::Overcommitted => "overcommitted",
         Filter::Policy => "policy",
         Filter::Backend => "backend",
         Filter::Labels => "labels",

@@ -25,7 +25,7 @@ fn every_refusal_has_its_code_and_status() {
         (Refusal::Ask(AskError::Nothing(Kind::Cpu)), Code::InvalidField, 400),
         (Refusal::TooLong { what: "wait", limit: Span::from_secs(60) }, Code::TooLong, 400),
         (Refusal::TooManyReservations(5), Code::TooManyReservations, 409),
-        (Refusal::TooManyKeys(5), Code::TooManyKeys, 409),
+        (Refusal::TooManyKeys { most: 5, kept: Span::from_secs(60) }, Code::TooManyKeys, 409),
         (Refusal::TooManyWaiting(5), Code::TooManyWaiting, 409),
         (Refusal::InUse(Resources::new(1, 1)), Code::InUse, 409),
         (Refusal::ProviderIsOld, Code::ProviderTooOld, 409),

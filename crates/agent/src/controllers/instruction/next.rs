@@ -69,7 +69,7 @@ pub(crate) fn next(told: &Told, seen: Option<&Seen>, now: Time, look: Look) -> S
         },
         (Told::Never, Some(seen)) => unattended(seen, now, look),
         (Told::Order(_) | Told::Gone, Some(seen)) => match &seen.order {
-            Some(order) => Step::Retire(order.clone()),
+            Some(order) => Step::Retire(Order { duty: Duty::Gone, ..order.clone() }),
             None => Step::Remove,
         },
         _ => Step::Rest,

@@ -1,4 +1,5 @@
 //! Everything in here starts clusters. `cargo xtask test` knows such tests by the name of this module.
 
 mod measuring;
+mod on_liqo;
 mod acting;

@@ -96,6 +96,7 @@ fn detail(question: Question<'_>, filter: Filter, known: Known<'_>) -> Detail {
         Filter::Fit => {
             Detail { short: question.ask.resources.minus_floor(&known.row.room), ..none }
         }
+        Filter::Overcommitted => Detail { short: question.books.shortage(known.entry), ..none },
         Filter::Labels => Detail { unmet: question.unmet(&known).cloned().collect(), ..none },
         Filter::Stale | Filter::Suspect => {
             Detail { silent_for: Some(question.now.since(known.entry.received_at)), ..none }

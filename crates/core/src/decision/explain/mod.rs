@@ -112,7 +112,8 @@ pub struct Refused {
     /// How much less must be asked for to stay within the requester's allowance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowance: Option<Resources>,
-    /// The clusters that are short of the least, nearest first.
+    /// The clusters that are short of the least, nearest first; then those that have less than is
+    /// held on them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<Nearest>,
     /// Clusters with room that only one other reason stands against.
@@ -125,7 +126,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What would have been enough on a cluster that is only too full. Each change that is named is
+/// What would have been enough on a cluster that is too full, and nothing else. Each change that is named is
 /// enough by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -21,6 +21,8 @@ use alloc::collections::BTreeMap;
 
 use super::{LIFTS_MAX, Lift, NEAREST_MAX, Nearest, Refused};
 use crate::decision::filter::{self, Filter, Known, Question};
+use crate::decision::score::share;
+use crate::id::ClusterId;
 use crate::resources::{Kind, Resources};
 
 /// Which lifts are told first: what the requester can do, what comes by itself, what operators and
@@ -48,7 +50,8 @@ pub(super) fn explain(question: Question<'_>) -> Refused {
     let excess = filter::allowance_excess(books, requester, ask, policy);
     let clusters = u64::try_from(books.index().len()).unwrap_or(u64::MAX);
     let told = Refused { clusters, ..Refused::default() };
-    let mut tally = Tally { question, excess, told, lifts: BTreeMap::new() };
+    let (lifts, shrunk) = (BTreeMap::new(), BTreeMap::new());
+    let mut tally = Tally { question, excess, told, lifts, shrunk };
     match &ask.target {
         Some(target) => tally.count_all_but(target),
         None => tally.count_all(),
@@ -66,6 +69,9 @@ pub(super) struct Tally<'a> {
     excess: Option<Resources>,
     pub(super) told: Refused,
     lifts: BTreeMap<Filter, Lift>,
+    /// What clusters with less than is held on them would need, the smallest part of all that they
+    /// would have then first.
+    shrunk: BTreeMap<(u64, &'a ClusterId), Resources>,
 }
 
 impl<'a> Tally<'a> {
@@ -73,10 +79,27 @@ impl<'a> Tally<'a> {
     pub(super) fn look(&mut self, known: Known<'a>) -> Option<Filter> {
         let mut reasons = self.question.reasons(known);
         let (first, second) = (reasons.next()?, reasons.next());
-        if second.is_none() && first != Filter::Fit {
-            self.lift(first, known);
+        match (first, second) {
+            (Filter::Overcommitted, None) => self.shrunk(known),
+            // With more there, it has room too.
+            (Filter::Overcommitted, Some(Filter::Fit)) if reasons.next().is_none() => {
+                self.shrunk(known);
+            }
+            (Filter::Fit, _) | (_, Some(_)) => {}
+            (_, None) => self.lift(first, known),
         }
         Some(first)
+    }
+
+    /// A cluster that would take it if it had so much more, and no smaller request.
+    fn shrunk(&mut self, known: Known<'a>) {
+        let under_cap = self.above_cap(known).is_some_and(|above| above.is_zero());
+        let more = self.missing(known).filter(|_| under_cap && self.excess.is_none());
+        let Some(more) = more else { return };
+        let has = &known.entry.advertisement.allocatable;
+        let part = |(kind, more): (Kind, u64)| share(more, more.saturating_add(has.get(&kind)));
+        let part = more.iter().map(part).max().unwrap_or(0);
+        self.shrunk.insert((part, known.cluster), more);
     }
 
     /// A cluster with room that one reason stands against; of several, the first by name.
@@ -133,13 +156,16 @@ impl<'a> Tally<'a> {
         enough.then(|| Nearest { cluster: known.cluster.clone(), less, more, cap })
     }
 
-    /// How much more the cluster would need, whatever its cap says; none beyond 64 bits.
+    /// How much more the cluster would need, for what is held and what is asked for, whatever its
+    /// cap says; none beyond 64 bits.
     fn missing(&self, known: Known<'a>) -> Option<Resources> {
         let Question { books, ask, policy, now, .. } = self.question;
         let basis = books.basis(known.cluster, policy, now)?;
-        let taken = books.held(known.cluster).minus_floor(&basis.covered);
+        let held = books.held(known.cluster);
+        let taken = held.minus_floor(&basis.covered);
         let taken = taken.checked_add(&basis.ghosts).ok()?.checked_add(&basis.allocated).ok()?;
-        above(&ask.resources, &taken, |kind| Some(basis.allocatable.get(kind)))
+        let above = above(&ask.resources, &taken, |kind| Some(basis.allocatable.get(kind)))?;
+        Some(above.max(&basis.shortage(&held)))
     }
 
     /// How much higher its cap would have to be.
@@ -150,6 +176,12 @@ impl<'a> Tally<'a> {
     }
 
     fn finish(mut self) -> Refused {
+        let places = NEAREST_MAX.saturating_sub(self.told.nearest.len());
+        let shrunk = self.shrunk.into_iter().take(places).map(|((_, cluster), more)| {
+            let (cluster, more) = (cluster.clone(), Some(more));
+            Nearest { cluster, less: None, more, cap: None }
+        });
+        self.told.nearest.extend(shrunk);
         if self.excess.is_none() {
             let lifts = LIFTS.iter().filter_map(|filter| self.lifts.remove(filter));
             self.told.lifts = lifts.take(LIFTS_MAX).collect();

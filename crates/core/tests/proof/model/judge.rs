@@ -173,6 +173,8 @@ impl Model {
         self.expect(fresh && age < 600_000, "I11", || format!("{provider} was {age} ms old"));
         let closed = self.closed(provider);
         self.expect(closed.is_none(), "I1", || format!("{provider} is {closed:?}"));
+        let owes = self.is_overcommitted(provider);
+        self.expect(!owes, "I12", || format!("{provider} has less than is held there"));
         self.expect(*provider != story.requester, "I1", || format!("{provider} lends to itself"));
         for (kind, n) in more.iter() {
             let room = self.room(provider, &kind);

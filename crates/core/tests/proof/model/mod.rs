@@ -202,13 +202,11 @@ impl Model {
         self.free(provider, kind).min(under).max(0)
     }
 
+    /// Has it less than it owes, of something that is held there?
     pub(crate) fn is_overcommitted(&self, provider: &ClusterId) -> bool {
-        let Some(heard) = self.heard.get(provider) else { return false };
-        let reports = heard.says.grants.iter().flatten().map(|report| &report.amounts);
-        let lent = self.stories.values().map(|story| &story.held);
-        let all =
-            kinds(reports.chain(lent).chain([&heard.says.allocatable, &heard.says.allocated]));
-        all.iter().any(|kind| self.free(provider, kind) < 0)
+        let lent = kinds(self.stories.values().map(|story| &story.held));
+        let short = |kind| self.held_on(provider, kind) > 0 && self.free(provider, kind) < 0;
+        self.heard.contains_key(provider) && lent.iter().any(short)
     }
 
     /// May anything at all be lent there? Says why not.
@@ -237,6 +235,7 @@ impl Model {
         let Some(heard) = self.heard.get(provider) else { return false };
         provider != requester
             && self.closed(provider).is_none()
+            && !self.is_overcommitted(provider)
             && now.since(heard.at) < policy.silence.suspect_min.min(policy.silence.stale_after)
             && policy.allows(requester, provider)
             && more.iter().all(|(kind, n)| i128::from(n) <= self.room(provider, &kind))

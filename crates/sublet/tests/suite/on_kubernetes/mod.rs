@@ -5,3 +5,4 @@ mod deployment;
 mod advertising;
 mod rivals;
 mod quickstart;
+mod on_liqo;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use sublet_agent::peering::{IsLive, NoPeering, Peering, Progress, Removal};
+use sublet_agent::peering::{Change, IsLive, NoPeering, Peering, Progress, Removal};
 use sublet_agent::transport::Order;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
@@ -55,8 +55,8 @@ impl Peering for Counting {
         async { NoPeering.sweep(sides, is_live).await }.boxed()
     }
 
-    fn changed(&self) -> BoxFuture<'_, ()> {
-        self.stirs.notified().boxed()
+    fn changed(&self) -> BoxFuture<'_, Change> {
+        self.stirs.notified().map(|()| Change::Everything).boxed()
     }
 
     fn hear(&self, message: Message) {

@@ -78,6 +78,7 @@ impl House {
             cluster_connections_max: limits.connections_per_cluster,
             cluster_rate_max: limits.rate_per_cluster,
             log_history: sublet_core::time::Span::from_secs(3600),
+            log_history_size: 1 << 30,
             snapshot_records: 10_000,
             without_effect: Vec::new(),
         };

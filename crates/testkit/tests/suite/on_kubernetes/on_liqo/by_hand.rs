@@ -1,18 +1,14 @@
-//! What two agents would do, done by hand: the smallest objects that make Liqo link a requester and a
-//! provider, ask for a slice and grant it. An agent can be compared with it, step by step.
+//! What two agents would do, done by hand: the smallest objects that make Liqo ask for a slice and grant
+//! it. An agent can be compared with it, step by step.
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519};
 use serde_json::{Value, json};
-use sublet_testkit::{Api, Cluster, wait_for};
+use sublet_testkit::{Api, Cluster, link_by_hand, wait_for};
 
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// A class that Liqo does not know, so that it leaves the decision to whoever does.
 const CLASS: &str = "sublet.test/reservation";
-const KEYS: &str = "/api/v1/namespaces/liqo/secrets/authentication-keys";
 
 /// A requester and a provider.
 #[derive(Clone, Copy)]
@@ -39,77 +35,9 @@ pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
 }
 
 impl Pair<'_> {
-    /// Links the two, as requester and provider: three things pass from one to the other, the nonce,
-    /// the offer of a tenant, and the identity that it gets.
+    /// Links the two.
     pub(super) fn link(self) {
-        let nonce = self.nonce();
-        let offer = self.tenant_offer(&nonce);
-        let identity = self.tenant(&offer);
-        self.identity(&identity);
-    }
-
-    /// Provider: a nonce for this requester.
-    fn nonce(self) -> Value {
-        let (api, requester) = (self.provider.api(), self.requester.name());
-        tenant_namespace(&api, requester);
-        let secret = secret("liqo-nonce", "liqo.io/nonce", requester, json!({}));
-        api.create(&secrets(requester), &secret).unwrap();
-        let path = format!("{}/liqo-nonce", secrets(requester));
-        when(&api, &path, |secret| secret["data"]["nonce"].is_string())["data"]["nonce"].clone()
-    }
-
-    /// Requester: its key, a request for a certificate and the signed nonce.
-    fn tenant_offer(self, nonce: &Value) -> Value {
-        let (api, provider) = (self.requester.api(), self.provider.name());
-        tenant_namespace(&api, provider);
-        let data = json!({ "nonce": nonce });
-        let secret = secret("liqo-signed-nonce", "liqo.io/signed-nonce", provider, data);
-        api.create(&secrets(provider), &secret).unwrap();
-        let path = format!("{}/liqo-signed-nonce", secrets(provider));
-        let signed = when(&api, &path, |secret| secret["data"]["signedNonce"].is_string());
-        let keys = api.get(KEYS).unwrap();
-        json!({
-            "clusterID": self.requester.name(),
-            "publicKey": keys["data"]["publicKey"],
-            "csr": BASE64.encode(csr(self.requester.name(), &keys["data"]["privateKey"])),
-            "signature": signed["data"]["signedNonce"],
-        })
-    }
-
-    /// Provider: the tenant; what Liqo makes of it is the requester's identity here.
-    fn tenant(self, offer: &Value) -> Value {
-        let (api, requester) = (self.provider.api(), self.requester.name());
-        let tenants = liqo("authentication", requester, "tenants");
-        let tenant = json!({
-            "apiVersion": "authentication.liqo.io/v1beta1",
-            "kind": "Tenant",
-            "metadata": { "name": requester, "labels": { "liqo.io/remote-cluster-id": requester } },
-            "spec": offer,
-        });
-        api.create(&tenants, &tenant).unwrap();
-        let signed = |tenant: &Value| tenant["status"]["authParams"]["signedCRT"].is_string();
-        when(&api, &format!("{tenants}/{requester}"), signed)["status"].clone()
-    }
-
-    /// Requester: the identity, with which its replicator reaches the provider.
-    fn identity(self, tenant: &Value) {
-        let (api, provider) = (self.requester.api(), self.provider.name());
-        let (identities, name) =
-            (liqo("authentication", provider, "identities"), format!("controlplane-{provider}"));
-        let identity = json!({
-            "apiVersion": "authentication.liqo.io/v1beta1",
-            "kind": "Identity",
-            "metadata": { "name": name, "labels": { "liqo.io/remote-cluster-id": provider } },
-            "spec": {
-                "clusterID": provider,
-                "type": "ControlPlane",
-                "authParams": tenant["authParams"],
-                "namespace": tenant["tenantNamespace"],
-            },
-        });
-        api.create(&identities, &identity).unwrap();
-        let usable = |identity: &Value| identity["status"]["kubeconfigSecretRef"].is_object();
-        when(&api, &format!("{identities}/{name}"), usable);
+        link_by_hand(self.requester, self.provider).unwrap();
     }
 
     /// Requester: a slice of so much.
@@ -185,21 +113,6 @@ impl Pair<'_> {
     }
 }
 
-fn tenant_namespace(api: &Api, peer: &str) {
-    let labels = json!({ "liqo.io/remote-cluster-id": peer, "liqo.io/tenant-namespace": "true" });
-    let metadata = json!({ "name": format!("liqo-tenant-{peer}"), "labels": labels });
-    api.create("/api/v1/namespaces", &json!({ "metadata": metadata })).unwrap();
-}
-
-fn secret(name: &str, label: &str, peer: &str, data: Value) -> Value {
-    let labels = json!({ label: "true", "liqo.io/remote-cluster-id": peer });
-    json!({ "metadata": { "name": name, "labels": labels }, "data": data })
-}
-
-fn secrets(peer: &str) -> String {
-    format!("/api/v1/namespaces/liqo-tenant-{peer}/secrets")
-}
-
 fn slices(peer: &str) -> String {
     liqo("authentication", peer, "resourceslices")
 }
@@ -207,16 +120,4 @@ fn slices(peer: &str) -> String {
 /// A collection of Liqo's in the namespace for a peer.
 fn liqo(group: &str, peer: &str, plural: &str) -> String {
     format!("/apis/{group}.liqo.io/v1beta1/namespaces/liqo-tenant-{peer}/{plural}")
-}
-
-/// A request for a certificate in a cluster's name, with the cluster's own key.
-fn csr(cluster: &str, private_key: &Value) -> String {
-    let key = BASE64.decode(private_key.as_str().unwrap()).unwrap();
-    let key = String::from_utf8(key).unwrap();
-    let key = KeyPair::from_pkcs8_pem_and_sign_algo(&key, &PKCS_ED25519).unwrap();
-    let mut params = CertificateParams::default();
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::OrganizationName, "liqo.io");
-    params.distinguished_name.push(DnType::CommonName, cluster);
-    params.serialize_request(&key).unwrap().pem().unwrap()
 }

@@ -1,0 +1,294 @@
+//! Keeps all links of this cluster: some pairs at once, each by one round at a time.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use kube::Client;
+use sublet_core::id::ClusterId;
+use sublet_core::instruction::Side;
+use sublet_core::time::{Span, Time};
+use sublet_wire::v1::Message;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::board::Board;
+use super::changes::{Change, Changes};
+use super::letters::Letters;
+use super::pins::Pins;
+use super::round::{After, Both, Memory, Office, Outcome, Round};
+use super::step::Wish;
+use super::{Hook, LinkState, Links, Post};
+use crate::metrics::Metrics;
+use crate::relay::{Opened, Signer, Verifier};
+
+/// How many messages may wait to be opened; more are dropped, and sent again by whoever cares.
+const MAIL_MAX: usize = 256;
+/// How many pairs are worked on at once.
+const AT_ONCE: usize = 8;
+/// How many pairs are remembered of which somebody wrote without there being anything.
+const STRANGERS_MAX: usize = 256;
+/// The first pause before a look at what should be there soon, and the longest.
+const POLL_FIRST: Duration = Duration::from_millis(20);
+const POLL_MAX: Duration = Duration::from_secs(1);
+/// How long after a start it may take until it is known which links are needed.
+const SETTLING: Span = Span::from_secs(60);
+
+/// What the links are kept with.
+pub struct Settings {
+    /// The cluster.
+    pub client: Client,
+    /// Its name.
+    pub cluster: ClusterId,
+    /// Where the agent keeps its objects, and so the pins.
+    pub namespace: String,
+    /// The folder with the agent's certificate, key and authorities.
+    pub credentials: PathBuf,
+    /// The way to other agents.
+    pub post: Arc<dyn Post>,
+    /// How long a link is kept that nobody needs.
+    pub idle: Span,
+    /// What time it is.
+    pub clock: fn() -> Time,
+    /// Where it is counted.
+    pub metrics: Arc<Metrics>,
+    /// Called after each step, for whoever wants to stop there in a test.
+    pub hook: Option<Hook>,
+}
+
+/// Keeps the links. Work is done while [`run`](Self::run) is.
+pub struct Keeper {
+    office: Arc<Office>,
+    board: Board,
+    mail: mpsc::Sender<Message>,
+    letterbox: Mutex<Option<mpsc::Receiver<Message>>>,
+    namespace: String,
+    metrics: Arc<Metrics>,
+}
+
+impl Keeper {
+    /// One that has not begun.
+    pub fn new(settings: Settings) -> Self {
+        let Settings { client, cluster, namespace, credentials, post, idle, clock, metrics, hook } =
+            settings;
+        let letters = Letters {
+            me: cluster.clone(),
+            signer: Signer::new(credentials.clone()),
+            verifier: Verifier::new(cluster.clone(), credentials, Arc::clone(&metrics)),
+            post,
+        };
+        let pins = Pins::new(&client, &namespace);
+        let office =
+            Office { client, me: cluster, pins, letters, idle, settling: SETTLING, clock, hook };
+        let (mail, letterbox) = mpsc::channel(MAIL_MAX);
+        Self {
+            office: Arc::new(office),
+            board: Board::default(),
+            mail,
+            letterbox: Mutex::new(Some(letterbox)),
+            namespace,
+            metrics,
+        }
+    }
+
+    /// Works until the agent stops. It can be cut anywhere; there is one run of a keeper.
+    pub async fn run(&self, mut stopping: watch::Receiver<bool>) {
+        let letterbox = self.letterbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut letterbox) = letterbox else { return };
+        let changes = Changes::new(&self.office.client, &self.namespace);
+        let mut desk = Desk::new(self);
+        tokio::pin!(changes);
+        loop {
+            desk.begin();
+            let due = desk.next_due();
+            tokio::select! {
+                _ = stopping.wait_for(|stopping| *stopping) => return,
+                Some(message) = letterbox.recv() => desk.open(&message),
+                change = changes.next() => desk.change(&change),
+                () = self.board.poke.notified() => desk.look_at_new(),
+                Some((outcome, wishes)) = desk.rounds.next() => desk.end(outcome, &wishes),
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+            }
+        }
+    }
+}
+
+impl Links for Keeper {
+    fn ensure<'a>(&'a self, side: Side, peer: &'a ClusterId) -> BoxFuture<'a, LinkState> {
+        self.board.wish(side, peer, Wish::Wanted);
+        self.board.state(side, peer).boxed()
+    }
+
+    fn unused<'a>(&'a self, side: Side, peer: &'a ClusterId) -> BoxFuture<'a, ()> {
+        self.board.wish(side, peer, Wish::Unused);
+        std::future::ready(()).boxed()
+    }
+
+    fn hear(&self, message: Message) {
+        if self.mail.try_send(message).is_err() {
+            self.metrics.letter_refused("overflow");
+        }
+    }
+
+    fn changed(&self) -> BoxFuture<'_, ()> {
+        self.board.changed.notified().boxed()
+    }
+}
+
+/// One pair.
+#[derive(Default)]
+struct Pair {
+    /// None while it is worked on.
+    memory: Option<Memory>,
+    mail: Both<Option<Opened>>,
+    is_due: bool,
+    due: Option<Instant>,
+}
+
+/// A round that is going on, and what was needed when it began.
+type Going<'a> = BoxFuture<'a, (Outcome, Both<Wish>)>;
+
+/// What is worked on.
+struct Desk<'a> {
+    keeper: &'a Keeper,
+    started: Instant,
+    pairs: BTreeMap<ClusterId, Pair>,
+    rounds: FuturesUnordered<Going<'a>>,
+}
+
+impl<'a> Desk<'a> {
+    fn new(keeper: &'a Keeper) -> Self {
+        let rounds = FuturesUnordered::new();
+        Self { keeper, started: Instant::now(), pairs: BTreeMap::new(), rounds }
+    }
+
+    fn pair(&mut self, peer: &ClusterId) -> &mut Pair {
+        self.pairs
+            .entry(peer.clone())
+            .or_insert_with(|| Pair { memory: Some(Memory::default()), ..Pair::default() })
+    }
+
+    /// Begins rounds of those pairs that are due.
+    fn begin(&mut self) {
+        let now = Instant::now();
+        let keeper = self.keeper;
+        for (peer, pair) in &mut self.pairs {
+            let is_due = pair.is_due || pair.due.is_some_and(|due| due <= now);
+            if self.rounds.len() >= AT_ONCE || !is_due {
+                continue;
+            }
+            let Some(mut memory) = pair.memory.take() else { continue };
+            (pair.is_due, pair.due) = (false, None);
+            for side in [Side::Provider, Side::Requester] {
+                if let Some(opened) = pair.mail.of_mut(side).take() {
+                    *memory.mail.of_mut(side) = Some(opened);
+                }
+            }
+            let wishes = keeper.board.wishes(peer);
+            let up = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let round = Round {
+                office: Arc::clone(&keeper.office),
+                peer: peer.clone(),
+                wishes: keeper.board.wishes(peer),
+                up: Span::from_millis(up),
+                memory,
+            };
+            self.rounds.push(async move { (round.run().await, wishes) }.boxed());
+        }
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        // What is worked on is looked at again when that ends.
+        let idle = self.pairs.values().filter(|pair| pair.memory.is_some());
+        idle.filter_map(|pair| if pair.is_due { Some(Instant::now()) } else { pair.due })
+            .min()
+            .filter(|_| self.rounds.len() < AT_ONCE)
+    }
+
+    fn end(&mut self, outcome: Outcome, wishes: &Both<Wish>) {
+        let Outcome { peer, memory, states, excuse, after } = outcome;
+        if let Some(why) = excuse {
+            self.keeper.board.excuse(&peer, &why);
+        }
+        for (side, state) in self.keeper.board.write(&peer, wishes, states) {
+            self.tell(side, &peer, &state);
+        }
+        let pause = match after {
+            After::Poll => {
+                Some(POLL_FIRST.saturating_mul(1 << (memory.polls / 2).min(6)).min(POLL_MAX))
+            }
+            After::Rest(span) => span.map(|span| Duration::from_millis(span.as_millis())),
+            After::Forget => None,
+        };
+        let pair = self.pair(&peer);
+        let has_mail = pair.mail.provider.is_some() || pair.mail.requester.is_some();
+        pair.memory = Some(memory);
+        pair.due = pause.map(|pause| Instant::now() + pause);
+        if after == After::Forget && !pair.is_due && !has_mail {
+            self.pairs.remove(&peer);
+            self.keeper.board.forget(&peer);
+        }
+        for side in [Side::Provider, Side::Requester] {
+            self.keeper.metrics.links(side, self.keeper.board.count(side));
+        }
+    }
+
+    fn tell(&self, side: Side, peer: &ClusterId, state: &LinkState) {
+        match state {
+            LinkState::Ready => tracing::info!(%peer, ?side, "linked"),
+            LinkState::Pending(why) => tracing::debug!(%peer, ?side, why, "the link is not ready"),
+            LinkState::Failed(trouble) => {
+                self.keeper.metrics.link_failed(trouble.reason.word());
+                tracing::warn!(%peer, ?side, %trouble, "there is no link");
+            }
+        }
+    }
+
+    /// Takes in a message: the newest of each direction is the one that counts.
+    fn open(&mut self, message: &Message) {
+        let now = (self.keeper.office.clock)();
+        let Some(opened) = self.keeper.office.letters.open(message, now) else { return };
+        let header = &opened.letter.header;
+        let (from, expires_at) = (header.from.clone(), header.expires_at);
+        let is_requester = header.requester == self.keeper.office.me;
+        let side = if is_requester { Side::Requester } else { Side::Provider };
+        if !self.pairs.contains_key(&from) && self.pairs.len() >= STRANGERS_MAX {
+            self.keeper.metrics.letter_refused("overflow");
+            return;
+        }
+        let metrics = Arc::clone(&self.keeper.metrics);
+        let pair = self.pair(&from);
+        let waiting = pair.mail.of(side).as_ref().map(|known| known.letter.header.expires_at);
+        let read = pair.memory.as_ref().map(|memory| memory.talks.of(side));
+        let is_news = waiting.is_none_or(|known| expires_at > known)
+            && read.is_none_or(|talk| talk.is_news(expires_at));
+        if is_news {
+            *pair.mail.of_mut(side) = Some(opened);
+            pair.is_due = true;
+        } else {
+            metrics.letter_refused("stale");
+        }
+    }
+
+    fn change(&mut self, change: &Change) {
+        match change {
+            Change::Ours(peer) => self.pair(peer).is_due = true,
+            Change::About(peer) => {
+                if let Some(pair) = self.pairs.get_mut(peer) {
+                    pair.is_due = true;
+                }
+            }
+            Change::Pins => self.pairs.values_mut().for_each(|pair| pair.is_due = true),
+        }
+    }
+
+    fn look_at_new(&mut self) {
+        for peer in self.keeper.board.take() {
+            self.pair(&peer).is_due = true;
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! One round of work on a pair: look, take the next step of either direction, look again, until there
+//! is nothing more to do now.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+use sublet_core::id::ClusterId;
+use sublet_core::instruction::Side;
+use sublet_core::time::{Span, Time};
+
+use super::super::names;
+use super::ground::{Ground, remove};
+use super::keys::Keys;
+use super::letters::{Letters, Matter};
+use super::observe::Look;
+use super::pins::Pins;
+use super::seen::Seen;
+use super::step::{GRACE, Next, Scene, Step, Todo, Wish};
+use super::talk::Talk;
+use super::trouble::{Reason, Trouble};
+use super::{Error, Hook, LinkState, borrow, lend, next};
+use crate::relay::Opened;
+
+/// More steps than any link needs in one go.
+const STEPS_MAX: usize = 24;
+/// How long a pair is remembered of which there is nothing, for what was heard too early.
+const REMEMBERED: Span = Span::from_secs(120);
+
+/// What every round works with.
+pub(super) struct Office {
+    pub(super) client: Client,
+    pub(super) me: ClusterId,
+    pub(super) pins: Pins,
+    pub(super) letters: Letters,
+    pub(super) idle: Span,
+    pub(super) settling: Span,
+    pub(super) clock: fn() -> Time,
+    pub(super) hook: Option<Hook>,
+}
+
+/// Something of either direction.
+#[derive(Debug, Default)]
+pub(super) struct Both<T> {
+    pub(super) provider: T,
+    pub(super) requester: T,
+}
+
+impl<T> Both<T> {
+    pub(super) fn of(&self, side: Side) -> &T {
+        match side {
+            Side::Provider => &self.provider,
+            Side::Requester => &self.requester,
+        }
+    }
+
+    pub(super) fn of_mut(&mut self, side: Side) -> &mut T {
+        match side {
+            Side::Provider => &mut self.provider,
+            Side::Requester => &mut self.requester,
+        }
+    }
+}
+
+/// What is remembered of a pair from round to round.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pub(super) talks: Both<Talk>,
+    pub(super) mail: Both<Option<Opened>>,
+    heard_at: Option<Time>,
+    /// How often in a row nothing had happened yet.
+    pub(super) polls: u32,
+}
+
+/// One round.
+pub(super) struct Round {
+    pub(super) office: Arc<Office>,
+    pub(super) peer: ClusterId,
+    pub(super) wishes: Both<Wish>,
+    /// Since when this agent is at work.
+    pub(super) up: Span,
+    pub(super) memory: Memory,
+}
+
+/// What came of it.
+pub(super) struct Outcome {
+    pub(super) peer: ClusterId,
+    pub(super) memory: Memory,
+    /// How it stands; none if that could not be found out.
+    pub(super) states: Both<Option<LinkState>>,
+    /// And then, why not.
+    pub(super) excuse: Option<String>,
+    pub(super) after: After,
+}
+
+/// When to look again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// Soon, and ever less soon.
+    Poll,
+    /// After that, or when something changes.
+    Rest(Option<Span>),
+    /// There is nothing to look at.
+    Forget,
+}
+
+impl Round {
+    pub(super) async fn run(mut self) -> Outcome {
+        let (mut states, mut excuse) = (Both::default(), None);
+        let after = match self.steps(&mut states).await {
+            Ok(after) => after,
+            Err(Error::Trouble(trouble)) => {
+                states = Both {
+                    provider: Some(LinkState::Failed(trouble.clone())),
+                    requester: Some(LinkState::Failed(trouble)),
+                };
+                After::Rest(Some(GRACE))
+            }
+            Err(Error::Kube(error)) => {
+                excuse = Some(said(&error));
+                states = Both::default();
+                let error = &error as &dyn std::error::Error;
+                tracing::debug!(error, peer = %self.peer, "a link is tried again");
+                After::Poll
+            }
+        };
+        self.memory.polls = if after == After::Poll { self.memory.polls + 1 } else { 0 };
+        Outcome { peer: self.peer, memory: self.memory, states, excuse, after }
+    }
+
+    async fn steps(&mut self, states: &mut Both<Option<LinkState>>) -> Result<After, Error> {
+        let office = Arc::clone(&self.office);
+        let ground = Ground::new(&office.client, &self.peer);
+        let keys = keys(&office.client).await?;
+        for _ in 0..STEPS_MAX {
+            let now = (office.clock)();
+            let look = Look { ground: &ground, pins: &office.pins, keys: &keys, now };
+            let mut seen = look.run().await?;
+            self.read_mail(&mut seen, now).await?;
+            let (nexts, step) = self.next(&seen, now);
+            *states = Both {
+                provider: Some(nexts.provider.state.clone()),
+                requester: Some(nexts.requester.state.clone()),
+            };
+            match step {
+                Some((side, step)) => {
+                    tracing::debug!(peer = %self.peer, ?side, ?step, "a step of a link");
+                    self.memory.polls = 0;
+                    let word = step.word();
+                    self.take(&ground, &keys, (side, step), now).await?;
+                    if let Some(hook) = &office.hook {
+                        hook(word).await;
+                    }
+                }
+                None => return Ok(self.after(&nexts, &seen, now)),
+            }
+        }
+        Ok(After::Poll)
+    }
+
+    /// What is next for either direction, and the first of it that is a step.
+    fn next(&mut self, seen: &Seen, now: Time) -> (Both<Next>, Option<(Side, Step)>) {
+        let mut nexts = Both { provider: Next::gone(), requester: Next::gone() };
+        let mut step = None;
+        for side in [Side::Provider, Side::Requester] {
+            let is_wanted = *self.wishes.of(side) == Wish::Wanted;
+            let talk = self.memory.talks.of_mut(side);
+            talk.settle(seen);
+            if !is_wanted {
+                talk.calm();
+            }
+            let next = match side {
+                Side::Provider => lend::next(&self.scene(side, seen, now)),
+                Side::Requester => borrow::next(&self.scene(side, seen, now)),
+            };
+            self.memory.talks.of_mut(side).wait(next.waiting, now);
+            if let (Todo::Step(first), None) = (&next.todo, &step) {
+                step = Some((side, first.clone()));
+            }
+            *nexts.of_mut(side) = next;
+        }
+        if nexts.provider.todo == Todo::Gone && nexts.requester.todo == Todo::Gone {
+            let end = next::end(&self.scene(Side::Provider, seen, now));
+            if let Todo::Step(first) = &end.todo {
+                step = Some((Side::Provider, first.clone()));
+            }
+            nexts.provider = end;
+        }
+        (nexts, step)
+    }
+
+    fn scene<'a>(&'a self, side: Side, seen: &'a Seen, now: Time) -> Scene<'a> {
+        Scene {
+            me: &self.office.me,
+            peer: &self.peer,
+            seen,
+            talk: self.memory.talks.of(side),
+            wish: *self.wishes.of(side),
+            idle: self.office.idle,
+            up: self.up,
+            settling: self.office.settling,
+            now,
+        }
+    }
+
+    fn after(&self, nexts: &Both<Next>, seen: &Seen, now: Time) -> After {
+        let both = [&nexts.provider.todo, &nexts.requester.todo];
+        if both.contains(&&Todo::Poll) {
+            return After::Poll;
+        }
+        if both.iter().all(|todo| **todo == Todo::Gone) {
+            let heard = self.memory.heard_at.map_or(REMEMBERED, |at| now.since(at));
+            let left = REMEMBERED.as_millis().saturating_sub(heard.as_millis());
+            let is_theirs = seen.namespace.is_some();
+            return match left {
+                0 if !is_theirs => After::Forget,
+                0 => After::Rest(None),
+                left => After::Rest(Some(Span::from_millis(left))),
+            };
+        }
+        let rests = both.iter().filter_map(|todo| match todo {
+            Todo::Rest(after) => *after,
+            _ => None,
+        });
+        After::Rest(rests.min())
+    }
+
+    /// Reads what came, if its key is the pinned one. The first key of a cluster that we have to do
+    /// with is pinned; what comes from any other waits for that.
+    async fn read_mail(&mut self, seen: &mut Seen, now: Time) -> Result<(), Error> {
+        for side in [Side::Provider, Side::Requester] {
+            let Some(opened) = self.memory.mail.of_mut(side).take() else { continue };
+            self.memory.heard_at = Some(now);
+            let is_wanted = *self.wishes.of(side) == Wish::Wanted;
+            let pinned = match &seen.pin {
+                Some(pinned) => pinned.clone(),
+                None if is_wanted => {
+                    let key = opened.liqo_key.clone();
+                    if let Err(error) = self.office.pins.pin(&self.peer, &key).await {
+                        *self.memory.mail.of_mut(side) = Some(opened);
+                        return Err(error);
+                    }
+                    seen.pin = Some(key.clone());
+                    key
+                }
+                None => {
+                    *self.memory.mail.of_mut(side) = Some(opened);
+                    continue;
+                }
+            };
+            let talk = self.memory.talks.of_mut(side);
+            let letters = &self.office.letters;
+            if opened.liqo_key != pinned {
+                let strange = letters.strange(opened, &pinned);
+                talk.stumble(strange.trouble.clone(), now);
+                if side == Side::Provider {
+                    talk.objection = Some((strange.link, strange.trouble));
+                }
+            } else if let Err(error) = talk.read(opened, &self.office.me, now) {
+                letters.refuse(&self.peer, &error);
+            }
+        }
+        Ok(())
+    }
+
+    async fn take(
+        &mut self,
+        ground: &Ground,
+        keys: &Keys,
+        (side, step): (Side, Step),
+        now: Time,
+    ) -> Result<(), Error> {
+        match step {
+            Step::MakeNamespace => ground.make_namespace().await,
+            Step::Bind => ground.bind().await,
+            Step::MarkUsed(side) => ground.mark(side, None).await,
+            Step::MarkUnused(side, since) => ground.mark(side, Some(since)).await,
+            Step::MakeNonce => ground.make_nonce().await,
+            Step::DeleteCertificate => remove(&ground.secrets, names::TENANT_CERTIFICATE).await,
+            Step::WriteTenant(link, offer) => ground.write_tenant(&link, &offer, now).await,
+            Step::DeleteTenant => remove(&ground.tenants, self.peer.as_str()).await,
+            Step::DeleteNonce => ground.delete_nonce().await,
+            Step::WriteSigned(nonce) => ground.write_signed(&nonce).await,
+            Step::Resign => ground.resign(keys).await,
+            Step::WriteIdentity(link, access) => {
+                ground.write_identity(&link, &access).await?;
+                self.memory.talks.requester.access = None;
+                Ok(())
+            }
+            Step::FreeCredential => ground.free_credential().await,
+            Step::DeleteIdentity => ground.delete_identity().await,
+            Step::DeleteSigned => remove(&ground.secrets, names::SIGNED_NONCE_SECRET).await,
+            Step::MarkForeign => ground.mark_foreign().await,
+            Step::DeleteNamespace => remove(&ground.namespaces, &ground.namespace).await,
+            Step::DeleteForeign => remove(&ground.foreign, self.peer.as_str()).await,
+            Step::Say(say) => {
+                let matter = Matter { peer: &self.peer, side, keys, now };
+                self.office.letters.say(&matter, &say, self.memory.talks.of_mut(side)).await;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What an error of the API server means to people.
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => {
+            Trouble::new(Reason::Forbidden, status.message.clone()).to_string()
+        }
+        error => format!("the API server does not do its part: {error}"),
+    }
+}
+
+/// The Liqo key of this cluster, as it is now.
+async fn keys(client: &Client) -> Result<Keys, Error> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), names::LIQO_NAMESPACE);
+    let secret = secrets.get_opt(names::KEYS_SECRET).await?;
+    let missing = || {
+        let name = format!("{}/{}", names::LIQO_NAMESPACE, names::KEYS_SECRET);
+        Error::Trouble(Trouble::new(Reason::NoLiqo, format!("there is no Secret {name}")))
+    };
+    let data = secret.and_then(|secret| secret.data).ok_or_else(missing)?;
+    let private = data.get("privateKey").ok_or_else(missing)?;
+    Keys::read(&private.0).map_err(Error::Trouble)
+}

@@ -1,0 +1,262 @@
+//! What was said about one direction of a pair: heard from the other cluster, and told to it. All of
+//! it may be lost with the process: what matters is asked for again.
+
+use sublet_core::id::ClusterId;
+use sublet_core::time::{Span, Time};
+
+use super::seen::{Access, Seen};
+use super::step::{For, Say};
+use super::trouble::Trouble;
+use crate::relay::{Content, Error, LinkId, Nonce, Opened, TenantOffer, seal};
+
+/// The first pause before a letter is sent again, and the longest; each is twice the one before.
+const PAUSE_FIRST: Span = Span::from_secs(2);
+const PAUSE_MAX: Span = Span::from_secs(30);
+
+/// What was said.
+#[derive(Debug, Default)]
+pub(super) struct Talk {
+    /// When the newest letter that was read expires: whatever expires earlier was sent before it.
+    newest: Option<Time>,
+
+    // As the provider.
+    /// The requester has no nonce, or one of an earlier link.
+    pub(super) called: bool,
+    pub(super) offer: Option<(LinkId, TenantOffer)>,
+    /// What a letter said that was signed with another key than the pinned one.
+    pub(super) objection: Option<(LinkId, Trouble)>,
+    /// The requester has taken this link down.
+    pub(super) unlink: Option<LinkId>,
+
+    // As the requester.
+    /// The provider wants this to be signed.
+    pub(super) asked: Option<Nonce>,
+    /// How to get in; not written down yet.
+    pub(super) access: Option<Access>,
+    /// The provider has taken this link down.
+    pub(super) unlinked: Option<LinkId>,
+    /// What the answer to our offer is sealed to.
+    pub(super) key: Option<(LinkId, seal::Key)>,
+
+    /// What is wrong with the letters that come or go, and since when.
+    trouble: Option<(Time, Trouble)>,
+    /// What the provider refused, and since when.
+    refused: Option<(Time, Trouble)>,
+    said: Option<Said>,
+    /// When a letter could not even be given to the broker.
+    unreached: Option<Time>,
+    waiting: Option<(For, Time)>,
+    /// The expiry of the letter that was sent last: each is later than the one before.
+    last_expiry: Option<Time>,
+}
+
+#[derive(Debug)]
+struct Said {
+    what: (&'static str, LinkId),
+    at: Time,
+    times: u32,
+}
+
+impl Talk {
+    /// Is it news? A letter that was sent before one that was read is old, whatever it says.
+    pub(super) fn is_news(&self, expires_at: Time) -> bool {
+        self.newest.is_none_or(|newest| expires_at > newest)
+    }
+
+    /// Takes in a letter of the pinned key.
+    pub(super) fn read(&mut self, opened: Opened, me: &ClusterId, now: Time) -> Result<(), Error> {
+        let Opened { letter, .. } = opened;
+        let (header, content) = (letter.header, letter.content);
+        self.newest = Some(header.expires_at);
+        let from = header.from.clone();
+        let is_requester = header.requester == *me;
+        match content {
+            Content::Call => self.called = true,
+            Content::TenantOffer(offer) => {
+                self.trouble = None;
+                self.offer = Some((header.link, offer));
+            }
+            Content::Unlink => self.unlink = Some(header.link),
+            Content::Nonce { nonce } => {
+                self.trouble = None;
+                self.asked = Some(nonce);
+            }
+            Content::IdentityOffer { sealed } => {
+                // The key opens once: an answer to an earlier offer costs a new one.
+                let (link, key) = self.key.take().ok_or(Error::Seal)?;
+                if link != header.link {
+                    return Err(Error::OtherLink { found: header.link, expected: link });
+                }
+                let plain = key.open(&sealed, &header)?;
+                let read = serde_json::from_slice(&plain);
+                self.access = Some(read.map_err(|error| Error::Unreadable(error.to_string()))?);
+                self.calm();
+            }
+            Content::Refusal { reason, message } => {
+                since(&mut self.refused, Trouble::refused(&from, reason, &message), now);
+            }
+            Content::Unlinked if is_requester => self.unlinked = Some(header.link),
+            Content::Unlinked => {}
+        }
+        Ok(())
+    }
+
+    /// Something is wrong; since when, matters.
+    pub(super) fn stumble(&mut self, trouble: Trouble, now: Time) {
+        since(&mut self.trouble, trouble, now);
+    }
+
+    /// Nothing is wrong any more, or nobody cares.
+    pub(super) fn calm(&mut self) {
+        (self.trouble, self.refused) = (None, None);
+    }
+
+    /// What is wrong, and since when.
+    pub(super) fn trouble(&self) -> Option<&(Time, Trouble)> {
+        self.refused.as_ref().or(self.trouble.as_ref())
+    }
+
+    /// Forgets what is written down, so that it is not written again over what comes later.
+    pub(super) fn settle(&mut self, seen: &Seen) {
+        let identity = seen.borrowed.identity.as_ref();
+        if self.access.is_some() && self.access.as_ref() == identity.map(|there| &there.access) {
+            self.access = None;
+        }
+    }
+
+    /// How long until this is to be said, for the first time or again.
+    pub(super) fn pause(&self, say: &Say, now: Time) -> Span {
+        let repeated = self.said.as_ref().filter(|said| said.what == say.topic());
+        let own = repeated.map_or(Span::ZERO, |said| left(said.at, pace(said.times), now));
+        own.max(self.hold(now))
+    }
+
+    /// How long until anything is to be said: a broker that is not reached is not pestered.
+    pub(super) fn hold(&self, now: Time) -> Span {
+        self.unreached.map_or(Span::ZERO, |at| left(at, PAUSE_FIRST, now))
+    }
+
+    /// It was said; whether it arrives is another matter.
+    pub(super) fn said(&mut self, say: &Say, now: Time, reached: bool) {
+        let what = say.topic();
+        let before = self.said.as_ref().filter(|said| said.what == what);
+        let times = before.map_or(0, |said| said.times);
+        self.unreached = (!reached).then_some(now);
+        if !reached {
+            return;
+        }
+        self.said = Some(Said { what, at: now, times: times.saturating_add(1) });
+        match say {
+            Say::Nonce { .. } => self.called = false,
+            Say::TenantOffer { .. } => self.asked = None,
+            Say::IdentityOffer { .. } => self.offer = None,
+            Say::Refusal { .. } => (self.offer, self.objection) = (None, None),
+            Say::Unlinked { .. } => self.unlink = None,
+            _ => {}
+        }
+    }
+
+    /// Until when the next letter is good: later than the one before, by which the other cluster
+    /// knows which of two is the newer.
+    pub(super) fn expiry(&mut self, now: Time, life: Span) -> Time {
+        let wanted = now.checked_add(life).unwrap_or(now);
+        let least = self.last_expiry.and_then(|last| last.checked_add(Span::from_millis(1)));
+        let expiry = least.map_or(wanted, |least| least.max(wanted));
+        self.last_expiry = Some(expiry);
+        expiry
+    }
+
+    /// What is waited for now, if anything.
+    pub(super) fn wait(&mut self, what: Option<For>, now: Time) {
+        self.waiting = match (what, self.waiting) {
+            (Some(what), Some((known, since))) if known == what => Some((what, since)),
+            (what, _) => what.map(|what| (what, now)),
+        };
+    }
+
+    /// For how long this was waited for.
+    pub(super) fn waited(&self, what: For, now: Time) -> Span {
+        match self.waiting {
+            Some((known, since)) if known == what => now.since(since),
+            _ => Span::ZERO,
+        }
+    }
+}
+
+/// Something is wrong from now on, or still.
+fn since(what: &mut Option<(Time, Trouble)>, trouble: Trouble, now: Time) {
+    let begun = what.as_ref().map_or(now, |(begun, _)| *begun);
+    *what = Some((begun, trouble));
+}
+
+/// What is left of a pause.
+fn left(since: Time, pause: Span, now: Time) -> Span {
+    Span::from_millis(pause.as_millis().saturating_sub(now.since(since).as_millis()))
+}
+
+fn pace(times: u32) -> Span {
+    let times = 1_u64.checked_shl(times.saturating_sub(1)).unwrap_or(u64::MAX);
+    PAUSE_FIRST.checked_mul(times).unwrap_or(PAUSE_MAX).min(PAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn what_is_not_answered_is_said_again_ever_less_often() {
+        let (mut talk, mut now, mut pauses) = (Talk::default(), at(0), Vec::new());
+        for _ in 0..7 {
+            assert_eq!(talk.pause(&Say::Call, now), Span::ZERO);
+            talk.said(&Say::Call, now, true);
+            let pause = talk.pause(&Say::Call, now);
+            pauses.push(pause.as_millis() / 1000);
+            now = now.checked_add(pause).unwrap();
+        }
+        assert_eq!(pauses, [2, 4, 8, 16, 30, 30, 30]);
+    }
+
+    #[test]
+    fn while_the_broker_is_not_reached_it_is_tried_often() {
+        let mut talk = Talk::default();
+        for second in 0..20 {
+            talk.said(&Say::Call, at(second), false);
+        }
+        assert_eq!(talk.pause(&Say::Call, at(19)), PAUSE_FIRST);
+        assert_eq!(talk.hold(at(21)), Span::ZERO);
+    }
+
+    #[test]
+    fn something_else_is_said_at_once() {
+        let mut talk = Talk::default();
+        talk.said(&Say::Call, at(0), true);
+        let nonce: Nonce = "bm9uY2Vub25jZW5vbmNl".parse().unwrap();
+        let say = Say::Nonce { nonce, link: LinkId::none() };
+        assert_eq!(talk.pause(&say, at(0)), Span::ZERO);
+        assert_eq!(talk.pause(&Say::Call, at(1)), Span::from_secs(1));
+    }
+
+    #[test]
+    fn each_letter_expires_later_than_the_one_before() {
+        let mut talk = Talk::default();
+        let first = talk.expiry(at(10), Span::from_secs(60));
+        assert!(talk.expiry(at(10), Span::from_secs(60)) > first);
+        assert!(talk.expiry(at(9), Span::from_secs(60)) > first);
+    }
+
+    #[test]
+    fn waiting_for_something_else_begins_anew() {
+        let mut talk = Talk::default();
+        talk.wait(Some(For::Nonce), at(0));
+        talk.wait(Some(For::Nonce), at(5));
+        assert_eq!(talk.waited(For::Nonce, at(9)), Span::from_secs(9));
+        assert_eq!(talk.waited(For::Signature, at(9)), Span::ZERO);
+        talk.wait(None, at(10));
+        talk.wait(Some(For::Nonce), at(11));
+        assert_eq!(talk.waited(For::Nonce, at(12)), Span::from_secs(1));
+    }
+}

@@ -1,0 +1,143 @@
+//! Clusters joined by Liqo, through its custom resources alone: no kubeconfig of anybody else's
+//! cluster, one slice per reservation, granted by the provider's agent in exactly the amounts that
+//! are reserved, and taken back at the end.
+//!
+//! [`LiqoPeering`] does what the controllers want done; the [`Keeper`] beside it watches, says what
+//! changed, and keeps what was granted as it was granted.
+
+pub mod kinds;
+pub mod link;
+pub mod names;
+mod slice;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use kube::Client;
+use sublet_core::advertisement::Backend;
+use sublet_core::instruction::Side;
+use sublet_wire::v1::Message;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+pub use slice::{Extras, Keeper, Settings};
+
+use super::{Change, IsLive, Peering, Progress, Removal, Unwilling};
+use crate::controllers::Clock;
+use crate::transport::Order;
+use link::Links;
+use slice::{Ground, Provider, Requester, Wakes};
+
+/// How long a look at one reservation may take. It is then begun anew, from what is there.
+const LOOK_MAX: Duration = Duration::from_secs(30);
+
+/// Clusters joined by Liqo.
+pub struct LiqoPeering {
+    ground: Ground,
+    requester: Requester,
+    provider: Provider,
+    links: Arc<dyn Links>,
+    wakes: Arc<Wakes>,
+    unwilling: Unwilling,
+}
+
+impl LiqoPeering {
+    /// The peering, and the task that is to run beside it.
+    pub fn new(
+        client: Client,
+        links: Arc<dyn Links>,
+        settings: Settings,
+        clock: Clock,
+    ) -> (Self, Keeper) {
+        let ground = Ground::new(client, settings, clock);
+        let (tell, unwilling) = watch::channel(Some("Liqo was not looked at yet".to_owned()));
+        let requester = Requester::new(ground.clone(), Arc::clone(&links));
+        let provider = Provider::new(ground.clone(), Arc::clone(&links), unwilling.clone());
+        let wakes = Arc::new(Wakes::default());
+        let keeper = Keeper {
+            ground: ground.clone(),
+            requester: requester.clone(),
+            provider: provider.clone(),
+            wakes: Arc::clone(&wakes),
+            unwilling: tell,
+        };
+        (Self { ground, requester, provider, links, wakes, unwilling }, keeper)
+    }
+}
+
+impl Peering for LiqoPeering {
+    fn backend(&self) -> Backend {
+        Backend::Liqo
+    }
+
+    fn establish<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Progress> {
+        async move {
+            self.wakes.settled(order.side, &order.reservation);
+            let progress = async {
+                match order.side {
+                    Side::Requester => self.requester.establish(order).await,
+                    Side::Provider => self.provider.keep(order).await,
+                }
+            };
+            bounded(progress).await.unwrap_or_else(Progress::Pending)
+        }
+        .boxed()
+    }
+
+    fn withdraw<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Removal> {
+        async move {
+            let removal = async {
+                match order.side {
+                    Side::Requester => self.requester.release(order).await,
+                    Side::Provider => self.provider.reclaim(order).await,
+                }
+            };
+            let removal = bounded(removal).await.unwrap_or_else(Removal::Pending);
+            match removal {
+                Removal::Gone => self.wakes.settled(order.side, &order.reservation),
+                Removal::Pending(_) => self.wakes.soon(order.side, &order.reservation),
+            }
+            removal
+        }
+        .boxed()
+    }
+
+    fn sweep<'a>(&'a self, sides: &'a [Side], is_live: &'a IsLive) -> BoxFuture<'a, ()> {
+        async move {
+            if let Err(error) = slice::sweep(&self.ground, sides, is_live).await {
+                tracing::warn!(%error, "what nobody wants could not be looked for");
+            }
+        }
+        .boxed()
+    }
+
+    fn changed(&self) -> BoxFuture<'_, Change> {
+        async move {
+            tokio::select! {
+                change = self.wakes.next() => change,
+                () = self.links.changed() => Change::Everything,
+            }
+        }
+        .boxed()
+    }
+
+    fn hear(&self, message: Message) {
+        self.links.hear(message);
+    }
+
+    fn unwilling(&self) -> Option<Unwilling> {
+        Some(self.unwilling.clone())
+    }
+}
+
+/// What came of a look, within a bound; or why nothing did, for people.
+async fn bounded<T>(look: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+    match timeout(LOOK_MAX, look).await {
+        Err(_) => Err("the API server of this cluster does not answer".to_owned()),
+        Ok(Err(kube::Error::Api(status))) => Err(status.message.clone()),
+        Ok(looked) => looked.map_err(|error| error.to_string()),
+    }
+}

@@ -1,0 +1,78 @@
+//! Empties a virtual node: pods are asked to leave, as their disruption budgets allow, until a
+//! deadline; then they are made to.
+
+use std::time::Duration;
+
+use futures_util::{FutureExt, StreamExt, stream};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{DeleteParams, EvictParams, ListParams, PartialObjectMeta};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use sublet_core::time::Time;
+use tokio::time::timeout;
+
+use super::ground::{Answer, Ground, code, gone, merge};
+
+/// How many pods are seen to at a look; the others at the next one.
+const PODS_MAX: u32 = 100;
+/// How long a pod is asked to leave before that is done again at the next look.
+const ASKING: Duration = Duration::from_secs(1);
+/// How many at the same time.
+const AT_ONCE: usize = 8;
+
+impl Ground {
+    /// Empties a node which is to go since then; why that is not done yet.
+    pub(super) async fn empty(&self, node: &Node, since: Time) -> Answer<Option<String>> {
+        let name = node.name_any();
+        if node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true) {
+            merge(&self.nodes(), &name, &json!({ "spec": { "unschedulable": true } })).await?;
+        }
+        let on_it = ListParams::default().fields(&format!("spec.nodeName={name}")).limit(PODS_MAX);
+        let mut pods = self.all::<Pod>().list_metadata(&on_it).await?.items;
+        pods.retain(leaves);
+        let Some(first) = pods.first() else { return Ok(None) };
+        let is_overdue = self.now().since(since) >= self.settings.eviction;
+        let one = first.namespace().unwrap_or_default() + "/" + &first.name_any();
+        let why = match (is_overdue, first.finalizers()) {
+            (false, _) => format!("pods are leaving the virtual node, {one} among them"),
+            (true, []) => format!("pods are removed from the virtual node by force, {one} first"),
+            (true, kept) => format!(
+                "the pod {one} was removed by force and is kept by its finalizers {}: whoever set them \
+                 must remove them",
+                kept.join(", ")
+            ),
+        };
+        let each: Vec<_> = pods.iter().map(|pod| self.remove(pod, is_overdue).boxed()).collect();
+        let mut removals = stream::iter(each).buffer_unordered(AT_ONCE);
+        while let Some(removal) = removals.next().await {
+            removal?;
+        }
+        Ok(Some(why))
+    }
+
+    async fn remove(&self, pod: &PartialObjectMeta<Pod>, by_force: bool) -> Answer<()> {
+        let namespace = pod.namespace().unwrap_or_default();
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
+        let name = pod.name_any();
+        if by_force {
+            let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+            return gone(pods.delete(&name, &at_once).await).map(drop);
+        }
+        if pod.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        // A disruption budget may forbid it for now; the client would ask again and again by itself.
+        match timeout(ASKING, pods.evict(&name, &EvictParams::default())).await.map(gone) {
+            Err(_) => Ok(()),
+            Ok(Err(error)) if code(&error) == Some(429) => Ok(()),
+            Ok(evicted) => evicted.map(drop),
+        }
+    }
+}
+
+/// Does it have to leave? What a `DaemonSet` has on every node comes back as long as there is the node,
+/// and goes with it.
+fn leaves(pod: &PartialObjectMeta<Pod>) -> bool {
+    !pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet")
+        && !pod.annotations().contains_key("kubernetes.io/config.mirror")
+}

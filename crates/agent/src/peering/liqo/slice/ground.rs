@@ -1,0 +1,219 @@
+//! What both sides of a slice work with: the objects of this cluster, the settings, the clock.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use sublet_core::id::ClusterId;
+use sublet_core::time::{Span, Time};
+
+use super::amounts::Extras;
+use crate::controllers::Clock;
+use crate::peering::liqo::kinds::{Quota, ResourceSlice, VirtualNode};
+use crate::peering::liqo::names::{
+    CORDON, LEAVING_SINCE, RECLAIMED_SINCE, WRITER, tenant_namespace,
+};
+
+/// What comes of talking to the API server.
+pub(super) type Answer<T> = Result<T, kube::Error>;
+
+/// What an operator can say about slices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What a slice has beyond what is reserved: asked for here, and given here at most.
+    pub extras: Extras,
+    /// How long pods may take to leave before they are forced to.
+    pub eviction: Span,
+    /// How long a requester has, at its provider's, to take its pods away and give the slice back: its
+    /// own deadline, and a moment to say so.
+    pub patience: Span,
+    /// How long a slice may be there before its instruction is, until it is denied.
+    pub grace: Span,
+    /// Where instructions are.
+    pub namespace: String,
+}
+
+impl Settings {
+    /// As they are where nothing else is said.
+    pub fn plain(namespace: &str) -> Self {
+        Self {
+            extras: Extras { pods: 110, storage: 20 << 30 },
+            eviction: Span::from_secs(120),
+            patience: Span::from_secs(150),
+            grace: Span::from_secs(30),
+            namespace: namespace.to_owned(),
+        }
+    }
+}
+
+/// What both sides work with.
+#[derive(Clone)]
+pub(crate) struct Ground {
+    pub(super) client: Client,
+    pub(super) settings: Settings,
+    pub(super) clock: Clock,
+}
+
+impl Ground {
+    pub(crate) fn new(client: Client, settings: Settings, clock: Clock) -> Self {
+        Self { client, settings, clock }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        (self.clock)()
+    }
+
+    /// The objects of one kind about a pair.
+    pub(super) fn tenant<K>(&self, peer: &ClusterId) -> Api<K>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &tenant_namespace(peer))
+    }
+
+    pub(super) fn all<K: Resource<DynamicType = ()>>(&self) -> Api<K> {
+        Api::all(self.client.clone())
+    }
+
+    pub(super) fn slices(&self, peer: &ClusterId) -> Api<ResourceSlice> {
+        self.tenant(peer)
+    }
+
+    pub(super) fn quotas(&self, peer: &ClusterId) -> Api<Quota> {
+        self.tenant(peer)
+    }
+
+    pub(super) fn virtual_nodes(&self, peer: &ClusterId) -> Api<VirtualNode> {
+        self.tenant(peer)
+    }
+
+    pub(super) fn secrets(&self, peer: &ClusterId) -> Api<Secret> {
+        self.tenant(peer)
+    }
+
+    pub(super) fn leases(&self, peer: &ClusterId) -> Api<Lease> {
+        self.tenant(peer)
+    }
+
+    pub(super) fn nodes(&self) -> Api<Node> {
+        self.all()
+    }
+
+    /// Since when a slice is being taken down; from now on, if nobody wrote that down yet, or it
+    /// cannot be. Written on the slice itself, so that nobody's restart begins the time anew.
+    pub(super) async fn since(
+        &self,
+        api: &Api<ResourceSlice>,
+        slice: &ResourceSlice,
+        mark: Mark,
+    ) -> Answer<Time> {
+        let now = self.now();
+        let known = mark.of(slice).filter(|since| *since <= now);
+        if let Some(since) = known.filter(|_| mark.is_complete(slice)) {
+            return Ok(since);
+        }
+        let since = known.unwrap_or(now);
+        // To the fraction of a second: a deadline is not to come early.
+        let mut annotations = json!({ mark.name(): MicroTime(sublet_crds::from_time(since).0) });
+        if mark == Mark::Reclaimed {
+            annotations[CORDON] = json!("true");
+        }
+        let change = json!({ "metadata": { "annotations": annotations } });
+        merge(api, &slice.name_any(), &change).await?;
+        Ok(since)
+    }
+
+    /// Takes the marks of an end off a slice that is to stay after all; says whether there were any.
+    pub(super) async fn unmark(
+        &self,
+        api: &Api<ResourceSlice>,
+        slice: &ResourceSlice,
+        mark: Mark,
+    ) -> Answer<bool> {
+        let names = match mark {
+            Mark::Leaving => &[LEAVING_SINCE][..],
+            Mark::Reclaimed => &[RECLAIMED_SINCE, CORDON],
+        };
+        if !names.iter().any(|name| slice.annotations().contains_key(*name)) {
+            return Ok(false);
+        }
+        let none: BTreeMap<_, _> = names.iter().map(|name| (*name, Value::Null)).collect();
+        let change = json!({ "metadata": { "annotations": none } });
+        merge(api, &slice.name_any(), &change).await?;
+        Ok(true)
+    }
+}
+
+/// What says of a slice that it is being taken down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// By its requester.
+    Leaving,
+    /// By its provider; no more pods are let in.
+    Reclaimed,
+}
+
+impl Mark {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Leaving => LEAVING_SINCE,
+            Self::Reclaimed => RECLAIMED_SINCE,
+        }
+    }
+
+    /// Since when, if it is.
+    pub(super) fn of(self, slice: &ResourceSlice) -> Option<Time> {
+        let text = slice.annotations().get(self.name())?;
+        let since = serde_json::from_value(Value::String(text.clone())).ok()?;
+        sublet_crds::to_time(self.name(), &since).ok()
+    }
+
+    fn is_complete(self, slice: &ResourceSlice) -> bool {
+        self == Self::Leaving || slice.annotations().contains_key(CORDON)
+    }
+}
+
+/// Changes an object; nothing comes of it if it is gone.
+pub(super) async fn merge<K>(api: &Api<K>, name: &str, change: &Value) -> Answer<()>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let writer = PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
+    gone(api.patch(name, &writer, &Patch::Merge(change)).await).map(drop)
+}
+
+/// Removes this very object, if it is still there and nobody has begun with that.
+pub(super) async fn delete<K>(api: &Api<K>, object: &K) -> Answer<()>
+where
+    K: Clone + DeserializeOwned + Debug + Resource,
+{
+    if object.meta().deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
+    let how = DeleteParams { preconditions, ..DeleteParams::default() };
+    gone(api.delete(&object.name_any(), &how).await).map(drop)
+}
+
+/// What is not there is none.
+pub(super) fn gone<T>(answer: Answer<T>) -> Answer<Option<T>> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if code(&error) == Some(404) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The status of an answer.
+pub(super) fn code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}

@@ -1,0 +1,275 @@
+//! Watches what Liqo makes of our slices, and is the class controller of those that others have here:
+//! what is kept is granted, what somebody else changed is put right, what has no instruction is
+//! denied. For that it needs nobody but this cluster: an agent that does not hear its broker still
+//! keeps what it has promised.
+
+use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{BoxStream, FuturesUnordered};
+use futures_util::{FutureExt, StreamExt};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Config, Event, watcher};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use sublet_core::id::ClusterId;
+use sublet_core::instruction::{Duty, Side};
+use sublet_core::resources::Resources;
+use sublet_crds::{ProviderInstruction, ReservationInstruction};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::ground::{Answer, Ground, Mark};
+use super::provider::{Decision, Provider};
+use super::requester::Requester;
+use super::sweep::{peer_of, side_of};
+use super::wakes::Wakes;
+use crate::collect::seen::Node;
+use crate::controllers::{Outcome, Queue, Record, due};
+use crate::peering::Removal;
+use crate::peering::liqo::kinds::{Quota, ResourceSlice, VirtualNode};
+use crate::peering::liqo::names::{CLASS, NODE_TYPE, VIRTUAL_NODE};
+use crate::transport::Order;
+
+/// How many slices are seen to at the same time.
+const AT_ONCE: usize = 8;
+/// How long that may take.
+const ATTEND_MAX: Duration = Duration::from_secs(30);
+/// How often it is looked whether Liqo still enforces what is lent.
+const LOOK_EVERY: Duration = Duration::from_mins(1);
+/// The same while it does not, or could not be looked.
+const LOOK_SOON: Duration = Duration::from_secs(5);
+/// How many digits of a hash are at the end of the name of a quota.
+const HASH_DIGITS: usize = 12;
+
+/// A slice: what this cluster is in it, with whom, and its name.
+type Key = (Side, ClusterId, String);
+type Watched<K> = BoxStream<'static, watcher::Result<Event<K>>>;
+
+/// The task behind the peering.
+pub struct Keeper {
+    pub(in crate::peering::liqo) ground: Ground,
+    pub(in crate::peering::liqo) requester: Requester,
+    pub(in crate::peering::liqo) provider: Provider,
+    pub(in crate::peering::liqo) wakes: Arc<Wakes>,
+    pub(in crate::peering::liqo) unwilling: watch::Sender<Option<String>>,
+}
+
+impl Keeper {
+    /// Keeps until the agent stops; it can be cut anywhere.
+    pub async fn run(self, mut stopping: watch::Receiver<bool>) {
+        tokio::select! {
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+            () = self.keep() => {}
+        }
+    }
+
+    async fn keep(self) {
+        let everything = Config::default();
+        let mut slices = watched::<ResourceSlice>(self.ground.all(), everything.clone());
+        let mut quotas = watched::<Quota>(self.ground.all(), everything.clone());
+        let mut virtual_nodes = watched::<VirtualNode>(self.ground.all(), everything.clone());
+        let virtual_only = everything.labels(&format!("{NODE_TYPE}={VIRTUAL_NODE}"));
+        let mut nodes = watched::<Node>(self.ground.all(), virtual_only);
+        let mut queue = Queue::<Key>::default();
+        let mut running = FuturesUnordered::new();
+        // Never begun anew by what else happens.
+        let mut looking = pin!(self.look(Instant::now()));
+        loop {
+            while running.len() < AT_ONCE
+                && let Some(key) = queue.pop(Instant::now())
+            {
+                running.push(self.attend(key));
+            }
+            tokio::select! {
+                Some(event) = slices.next() => {
+                    queue_up(&mut queue, seen(event).and_then(|slice| self.notice(&slice)));
+                }
+                Some(event) = quotas.next() => self.wake(Side::Provider, seen(event).map(slice_of)),
+                Some(event) = virtual_nodes.next() => {
+                    self.wake(Side::Requester, seen(event).map(|object| object.name_any()));
+                }
+                Some(event) = nodes.next() => {
+                    self.wake(Side::Requester, seen(event).map(|node| node.key().to_owned()));
+                }
+                Some((key, outcome)) = running.next(), if !running.is_empty() => {
+                    queue.done(key, outcome, Instant::now());
+                }
+                () = due(queue.next_due()), if running.len() < AT_ONCE => {}
+                again = &mut looking => looking.set(self.look(again)),
+            }
+        }
+    }
+
+    /// Something about a slice happened: whoever waits for it is told, and so are we.
+    fn notice(&self, slice: &ResourceSlice) -> Option<Key> {
+        let side = side_of(slice).filter(|_| slice.spec.class == CLASS)?;
+        self.wakes.now(side, &slice.name_any());
+        Some((side, peer_of(slice)?, slice.name_any()))
+    }
+
+    fn wake(&self, side: Side, name: Option<String>) {
+        if let Some(name) = name {
+            self.wakes.now(side, &name);
+        }
+    }
+
+    /// Looks, when it is time, whether what is lent is enforced; when to look again.
+    async fn look(&self, at: Instant) -> Instant {
+        sleep_until(at).await;
+        let (why, again) = match self.ground.unenforced().await {
+            Ok(None) => (None, LOOK_EVERY),
+            Ok(Some(why)) => (Some(why), LOOK_SOON),
+            Err(error) => (Some(format!("Liqo cannot be looked at: {error}")), LOOK_SOON),
+        };
+        let is_news = self.unwilling.send_if_modified(|known| {
+            let is_news = *known != why;
+            known.clone_from(&why);
+            is_news
+        });
+        if is_news {
+            if let Some(why) = why {
+                tracing::warn!(why, "this cluster does not lend");
+            } else {
+                tracing::info!("Liqo keeps what is lent within its bounds");
+            }
+            self.wakes.everything();
+        }
+        Instant::now() + again
+    }
+
+    fn attend(&self, key: Key) -> BoxFuture<'_, (Key, Outcome)> {
+        async move {
+            let (side, peer, name) = &key;
+            let attended = timeout(ATTEND_MAX, async {
+                match side {
+                    Side::Provider => self.attend_lent(peer, name).await,
+                    Side::Requester => self.attend_borrowed(peer, name).await,
+                }
+            });
+            let outcome = match attended.await {
+                Ok(Ok(outcome)) => outcome,
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, name, "a slice is tried again");
+                    Outcome::Retry(None)
+                }
+                Err(_) => Outcome::Retry(None),
+            };
+            (key, outcome)
+        }
+        .boxed()
+    }
+
+    /// A slice that another cluster has here.
+    async fn attend_lent(&self, peer: &ClusterId, name: &str) -> Answer<Outcome> {
+        let Some(slice) = self.ground.slices(peer).get_opt(name).await? else { return Ok(DONE) };
+        if slice.metadata.deletion_timestamp.is_some() {
+            return Ok(DONE);
+        }
+        let decision = match self.recorded::<ProviderInstruction>(name).await? {
+            // Whoever hears the broker does the rest.
+            Some(order) if order.peer == *peer && order.duty != Duty::Keep => return Ok(DONE),
+            Some(order) if order.peer == *peer => {
+                return self.provider.grant(&order).await.map(|_| DONE);
+            }
+            Some(_) => Decision::denied("ReservedForAnother", "it is reserved for another cluster"),
+            None if Mark::Reclaimed.of(&slice).is_some() => {
+                return self
+                    .provider
+                    .reclaim(&over(Side::Provider, peer, name))
+                    .await
+                    .map(until_gone);
+            }
+            // What was granted before stays until the broker says otherwise.
+            None if slice.is_granted() => return Ok(DONE),
+            None => {
+                let created = slice.metadata.creation_timestamp.as_ref();
+                let created = created.and_then(|time| sublet_crds::to_time("", time).ok());
+                let now = self.ground.now();
+                let age = now.since(created.unwrap_or(now));
+                let (age, grace) = (age.as_millis(), self.ground.settings.grace.as_millis());
+                if age < grace {
+                    return Ok(Outcome::Done(Some(Duration::from_millis(grace - age))));
+                }
+                Decision::denied("NoReservation", "there is no reservation of this name here")
+            }
+        };
+        let is_said = self.provider.decide(&slice, &decision).await?;
+        Ok(if is_said { DONE } else { Outcome::Retry(None) })
+    }
+
+    /// A slice of ours. While it has an instruction, whoever hears the broker sees to it.
+    async fn attend_borrowed(&self, peer: &ClusterId, name: &str) -> Answer<Outcome> {
+        let slice = self.ground.slices(peer).get_opt(name).await?;
+        let is_leaving = slice.is_some_and(|slice| Mark::Leaving.of(&slice).is_some());
+        if !is_leaving || self.recorded::<ReservationInstruction>(name).await?.is_some() {
+            return Ok(DONE);
+        }
+        self.requester.release(&over(Side::Requester, peer, name)).await.map(until_gone)
+    }
+
+    /// What is recorded about a reservation here.
+    async fn recorded<K: Record>(&self, reservation: &str) -> Answer<Option<Order>> {
+        let (client, namespace) = (self.ground.client.clone(), &self.ground.settings.namespace);
+        let records: Api<K> = Api::namespaced(client, namespace);
+        let found = records.get_opt(&K::object_name(reservation)).await?;
+        Ok(found.and_then(|found| found.order().ok()))
+    }
+}
+
+const DONE: Outcome = Outcome::Done(None);
+
+fn until_gone(removal: Removal) -> Outcome {
+    match removal {
+        Removal::Gone => DONE,
+        Removal::Pending(_) => Outcome::Retry(None),
+    }
+}
+
+/// What is to be done about a slice that nobody wants.
+fn over(side: Side, peer: &ClusterId, name: &str) -> Order {
+    Order {
+        reservation: name.to_owned(),
+        side,
+        peer: peer.clone(),
+        duty: Duty::Gone,
+        amounts: Resources::default(),
+        expires_at: None,
+        generation: None,
+    }
+}
+
+/// The slice that a quota is of.
+fn slice_of(quota: Quota) -> String {
+    let name = quota.name_any();
+    let end = name.len().saturating_sub(HASH_DIGITS + 1);
+    name.get(..end).unwrap_or_default().to_owned()
+}
+
+fn queue_up(queue: &mut Queue<Key>, key: Option<Key>) {
+    if let Some(key) = key {
+        queue.push(key);
+    }
+}
+
+/// The object that an event is about.
+fn seen<K>(event: watcher::Result<Event<K>>) -> Option<K> {
+    match event {
+        Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => Some(object),
+        Ok(Event::Init | Event::InitDone) => None,
+        Err(error) => {
+            tracing::warn!(%error, "a watch was cut; it is opened again");
+            None
+        }
+    }
+}
+
+fn watched<K>(api: Api<K>, config: Config) -> Watched<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    watcher(api, config).default_backoff().boxed()
+}

@@ -1,0 +1,25 @@
+//! The slice of a reservation, at both ends: what the requester asks for, what the provider grants,
+//! and how both take it down.
+
+mod amounts;
+mod enforcement;
+mod evict;
+mod ground;
+mod keeper;
+mod policy;
+mod provider;
+mod reclaim;
+mod release;
+mod requester;
+mod sweep;
+mod wakes;
+
+pub use amounts::Extras;
+pub use ground::Settings;
+pub use keeper::Keeper;
+
+pub(super) use ground::Ground;
+pub(super) use provider::Provider;
+pub(super) use requester::Requester;
+pub(super) use sweep::sweep;
+pub(super) use wakes::Wakes;

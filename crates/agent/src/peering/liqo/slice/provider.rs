@@ -1,0 +1,191 @@
+//! The provider as the class of our slices: grants exactly what is reserved, to whom it is reserved,
+//! for as long as it is. Liqo itself decides about no class but its own.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use sublet_core::instruction::Side;
+
+use super::amounts::{granted, is_same, text};
+use super::ground::{Answer, Ground, Mark, code, gone};
+use crate::collect::quota_user;
+use crate::peering::liqo::kinds::{Condition, Enforcement, ResourceSlice};
+use crate::peering::liqo::link::{LinkState, Links};
+use crate::peering::liqo::names::{CLASS, RESERVATION, WRITER};
+use crate::peering::{Progress, Unwilling};
+use crate::transport::Order;
+
+/// How often a status is written again that somebody else has just changed.
+const CONFLICTS_MAX: usize = 8;
+
+/// This cluster as one that lends.
+#[derive(Clone)]
+pub(crate) struct Provider {
+    pub(super) ground: Ground,
+    pub(super) links: Arc<dyn Links>,
+    unwilling: Unwilling,
+}
+
+/// What is said of a slice.
+pub(super) struct Decision {
+    pub(super) status: &'static str,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+impl Decision {
+    fn accepted(order: &Order) -> Self {
+        Self {
+            status: ResourceSlice::ACCEPTED,
+            reason: "ResourceSliceResourcesAccepted",
+            message: format!("the reservation {} is kept here", order.reservation),
+        }
+    }
+
+    pub(super) fn denied(reason: &'static str, message: &str) -> Self {
+        Self { status: ResourceSlice::DENIED, reason, message: message.to_owned() }
+    }
+
+    fn is_said_of(&self, slice: &ResourceSlice) -> bool {
+        let said = slice.condition(ResourceSlice::RESOURCES);
+        said.is_some_and(|said| {
+            (said.status.as_str(), said.reason.as_str()) == (self.status, self.reason)
+        })
+    }
+}
+
+impl Provider {
+    pub(crate) fn new(ground: Ground, links: Arc<dyn Links>, unwilling: Unwilling) -> Self {
+        Self { ground, links, unwilling }
+    }
+
+    /// Keeps the amounts for the requester: the link is there, and what its slice is granted is this.
+    pub(crate) async fn keep(&self, order: &Order) -> Answer<Progress> {
+        match self.links.ensure(Side::Provider, &order.peer).await {
+            LinkState::Ready => self.grant(order).await,
+            LinkState::Pending(why) => Ok(Progress::Pending(why)),
+            LinkState::Failed(trouble) => Ok(Progress::Failed(trouble.to_string())),
+        }
+    }
+
+    /// Grants the slice what is reserved, if there is one: the requester may not have asked yet. That
+    /// is in force when Liqo's quota says so too.
+    pub(super) async fn grant(&self, order: &Order) -> Answer<Progress> {
+        if let Some(why) = self.unwilling.borrow().clone() {
+            return Ok(Progress::Pending(format!("this cluster does not lend now: {why}")));
+        }
+        let slices = self.ground.slices(&order.peer);
+        for _ in 0..CONFLICTS_MAX {
+            let Some(slice) = slices.get_opt(&order.reservation).await? else {
+                return Ok(Progress::Ready);
+            };
+            if slice.metadata.deletion_timestamp.is_some() {
+                return Ok(pending("an earlier slice of this name is still going"));
+            }
+            if slice.spec.class != CLASS {
+                return Ok(pending("the requester's slice is not of our class"));
+            }
+            self.ground.unmark(&slices, &slice, Mark::Reclaimed).await?;
+            let status = slice.status.clone().unwrap_or_default();
+            let extras = self.ground.settings.extras;
+            let grant = granted(&order.amounts, &slice.spec.resources, &status.resources, extras);
+            let decision = Decision::accepted(order);
+            let label = status.node_labels.get(RESERVATION);
+            if decision.is_said_of(&slice)
+                && is_same(&status.resources, &grant)
+                && label == Some(&order.reservation)
+            {
+                return self.in_force(order, &grant).await;
+            }
+            let status = json!({
+                "resources": grant,
+                "nodeLabels": { RESERVATION: order.reservation },
+                "conditions": self.conditions(&slice, &decision),
+            });
+            self.write(&slice, order, status).await?;
+        }
+        Ok(pending("somebody else keeps changing the slice"))
+    }
+
+    /// Whether Liqo enforces what was granted.
+    async fn in_force(&self, order: &Order, grant: &super::amounts::List) -> Answer<Progress> {
+        let user = quota_user(&order.reservation, order.peer.as_str());
+        let Some(quota) = self.ground.quotas(&order.peer).get_opt(&user).await? else {
+            return Ok(pending("Liqo is making the quota"));
+        };
+        Ok(if !is_same(&quota.spec.resources, grant) {
+            let has = text(&quota.spec.resources);
+            Progress::Pending(format!("Liqo's quota still is {has}"))
+        } else if quota.spec.limits_enforcement == Enforcement::None {
+            pending("Liqo's quota lets pods in that do not say what they take")
+        } else {
+            Progress::Ready
+        })
+    }
+
+    /// Says something of a slice; false if somebody else changed it meanwhile.
+    pub(super) async fn decide(&self, slice: &ResourceSlice, decision: &Decision) -> Answer<bool> {
+        if decision.is_said_of(slice) {
+            return Ok(true);
+        }
+        let status = json!({ "conditions": self.conditions(slice, decision) });
+        let namespace = slice.namespace().unwrap_or_default();
+        let slices = kube::Api::namespaced(self.ground.client.clone(), &namespace);
+        patch_status(&slices, slice, status).await
+    }
+
+    async fn write(
+        &self,
+        slice: &ResourceSlice,
+        order: &Order,
+        status: serde_json::Value,
+    ) -> Answer<bool> {
+        patch_status(&self.ground.slices(&order.peer), slice, status).await
+    }
+
+    /// The conditions with this one: a list is written as a whole, and the others are not ours.
+    fn conditions(&self, slice: &ResourceSlice, decision: &Decision) -> Vec<Condition> {
+        let known = slice.status.as_ref().map(|status| status.conditions.clone());
+        let known = known.unwrap_or_default();
+        let mut others = slice
+            .condition(ResourceSlice::RESOURCES)
+            .map(|said| said.others.clone())
+            .unwrap_or_default();
+        let before = slice.condition(ResourceSlice::RESOURCES);
+        if before.is_none_or(|said| said.status != decision.status) {
+            let now = json!(sublet_crds::from_time(self.ground.now()));
+            others.insert("lastTransitionTime".to_owned(), now);
+        }
+        let ours = Condition {
+            type_: ResourceSlice::RESOURCES.to_owned(),
+            status: decision.status.to_owned(),
+            reason: decision.reason.to_owned(),
+            message: decision.message.clone(),
+            others,
+        };
+        let not_ours = known.into_iter().filter(|said| said.type_ != ResourceSlice::RESOURCES);
+        not_ours.chain([ours]).collect()
+    }
+}
+
+/// Writes a status as it follows from this very sight of the slice; false if that is outdated.
+async fn patch_status(
+    slices: &kube::Api<ResourceSlice>,
+    slice: &ResourceSlice,
+    status: serde_json::Value,
+) -> Answer<bool> {
+    let version = slice.resource_version();
+    let change = json!({ "metadata": { "resourceVersion": version }, "status": status });
+    let writer = PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
+    let patch = Patch::Merge(&change);
+    match gone(slices.patch_status(&slice.name_any(), &writer, &patch).await) {
+        Err(error) if code(&error) == Some(409) => Ok(false),
+        written => written.map(|_| true),
+    }
+}
+
+fn pending(why: &str) -> Progress {
+    Progress::Pending(why.to_owned())
+}

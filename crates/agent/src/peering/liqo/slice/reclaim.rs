@@ -1,0 +1,139 @@
+//! The end of a slice at its provider. The requester is given time to take its pods away and the slice
+//! back; one that is silent, or does not want to, loses them all the same. The capacity is free when
+//! slice, quota and pods are gone, and not before.
+
+use futures_util::{FutureExt, StreamExt, stream};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, PartialObjectMeta};
+use kube::{Api, ResourceExt};
+use sublet_core::id::ClusterId;
+use sublet_core::instruction::{Duty, Side};
+use x509_parser::pem::parse_x509_pem;
+use x509_parser::prelude::{FromDer, X509CertificationRequest};
+
+use super::ground::{Answer, Mark, delete};
+use super::provider::{Decision, Provider};
+use crate::collect::quota_user;
+use crate::peering::Removal;
+use crate::peering::liqo::kinds::{ResourceSlice, ShadowPod};
+use crate::peering::liqo::names::{CLASS, CREATOR, CSR_LABEL, REPLICATED, certificate_secret};
+use crate::transport::Order;
+
+/// How many shadow pods are removed at the same time.
+const AT_ONCE: usize = 8;
+
+impl Provider {
+    /// Takes the slice back, and says how far that is.
+    pub(crate) async fn reclaim(&self, order: &Order) -> Answer<Removal> {
+        let slices = self.ground.slices(&order.peer);
+        let user = quota_user(&order.reservation, order.peer.as_str());
+        let slice = slices.get_opt(&order.reservation).await?.filter(|slice| {
+            // One that was made anew after it was taken, or never was granted, has nothing of ours.
+            slice.is_granted() || Mark::Reclaimed.of(slice).is_some()
+        });
+        if let Some(slice) = &slice {
+            let since = self.ground.since(&slices, slice, Mark::Reclaimed).await?;
+            let is_going = slice.metadata.deletion_timestamp.is_some();
+            let waited = self.ground.now().since(since);
+            if order.duty != Duty::Gone && !is_going && waited < self.ground.settings.patience {
+                return Ok(pending("the requester is given time to take its pods away"));
+            }
+            let over = Decision::denied("ReservationOver", "the reservation is over");
+            if !self.decide(slice, &over).await? {
+                return Ok(pending("somebody else has just changed the slice"));
+            }
+        }
+        if let Some(why) = self.clear(&order.peer, &user).await? {
+            return Ok(Removal::Pending(why));
+        }
+        match &slice {
+            Some(slice) => {
+                delete(&slices, slice).await?;
+                Ok(pending("the slice is being removed"))
+            }
+            None => self.tidy(order, &user).await,
+        }
+    }
+
+    /// Removes quota and pods of a user; why that is not done yet.
+    async fn clear(&self, peer: &ClusterId, user: &str) -> Answer<Option<String>> {
+        let quotas = self.ground.quotas(peer);
+        let quota = quotas.get_opt(user).await?;
+        if let Some(quota) = &quota {
+            delete(&quotas, quota).await?;
+        }
+        let theirs = ListParams::default().labels(&format!("{CREATOR}={user}"));
+        let shadows = self.ground.all::<ShadowPod>().list_metadata(&theirs).await?.items;
+        let each: Vec<_> =
+            shadows.iter().map(|shadow| self.remove_shadow(shadow).boxed()).collect();
+        let mut removals = stream::iter(each).buffer_unordered(AT_ONCE);
+        while let Some(removal) = removals.next().await {
+            removal?;
+        }
+        let pods = self.ground.all::<Pod>().list_metadata(&theirs.limit(1)).await?.items;
+        Ok(match (pods.first(), shadows.is_empty() && quota.is_none()) {
+            (Some(pod), _) => {
+                let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+                Some(format!(
+                    "pods of the requester are ending here, {namespace}/{name} among them"
+                ))
+            }
+            (None, false) => Some("quota and pods of the requester are being removed".to_owned()),
+            (None, true) => None,
+        })
+    }
+
+    async fn remove_shadow(&self, shadow: &PartialObjectMeta<ShadowPod>) -> Answer<()> {
+        let namespace = shadow.namespace().unwrap_or_default();
+        let shadows: Api<PartialObjectMeta<ShadowPod>> =
+            Api::namespaced(self.ground.client.clone(), &namespace);
+        delete(&shadows, shadow).await
+    }
+
+    /// Nothing is left of it but what Liqo forgets: the certificate, and the request for it.
+    async fn tidy(&self, order: &Order, user: &str) -> Answer<Removal> {
+        let slices = self.ground.slices(&order.peer);
+        let copies = ListParams::default().labels(&format!("{REPLICATED}=true"));
+        let left = slices.list(&copies).await?.items;
+        let is_there = |slice: &ResourceSlice| slice.name_any() == order.reservation;
+        if !left.iter().any(is_there) {
+            let secrets = self.ground.secrets(&order.peer);
+            let name = certificate_secret(&order.reservation);
+            if let Some(secret) = secrets.get_opt(&name).await? {
+                delete(&secrets, &secret).await?;
+            }
+            self.forget_requests(user).await?;
+        }
+        let is_other = |slice: &ResourceSlice| slice.spec.class == CLASS && !is_there(slice);
+        if !left.iter().any(is_other) {
+            self.links.unused(Side::Provider, &order.peer).await;
+        }
+        Ok(Removal::Gone)
+    }
+
+    /// The requests for certificates of this user; they carry its name nowhere but inside.
+    async fn forget_requests(&self, user: &str) -> Answer<()> {
+        let requests = self.ground.all::<CertificateSigningRequest>();
+        let of_tenants = ListParams::default().labels(&format!("{CSR_LABEL}=true"));
+        for request in requests.list(&of_tenants).await?.items {
+            if common_name(&request.spec.request.0).as_deref() == Some(user) {
+                delete(&requests, &request).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Who asks for a certificate.
+fn common_name(pem: &[u8]) -> Option<String> {
+    let (_, pem) = parse_x509_pem(pem).ok()?;
+    let (_, request) = X509CertificationRequest::from_der(&pem.contents).ok()?;
+    let subject = &request.certification_request_info.subject;
+    let name = subject.iter_common_name().next()?.as_str().ok()?;
+    Some(name.to_owned())
+}
+
+fn pending(why: &str) -> Removal {
+    Removal::Pending(why.to_owned())
+}

@@ -1,0 +1,177 @@
+//! The requester's slice: asked for in exactly the reserved amounts, and usable when there is a node
+//! of that size.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use sublet_core::instruction::Side;
+
+use super::amounts::{asked, is_exactly, is_same, text};
+use super::ground::{Answer, Ground, Mark, merge};
+use crate::peering::Progress;
+use crate::peering::liqo::kinds::{ForeignCluster, ResourceSlice};
+use crate::peering::liqo::link::{LinkState, Links};
+use crate::peering::liqo::names::{
+    CLASS, CREATE_VIRTUAL_NODE, NODE_TYPE, REMOTE_CLUSTER_ID, REMOTE_ID, REPLICATION, UNREACHABLE,
+    VIRTUAL_NODE, WRITER,
+};
+use crate::transport::Order;
+
+/// The longest name of which Liqo can still make those of a user and of a certificate.
+const NAME_MAX: usize = 50;
+
+/// This cluster as one that borrows.
+#[derive(Clone)]
+pub(crate) struct Requester {
+    pub(super) ground: Ground,
+    pub(super) links: Arc<dyn Links>,
+}
+
+impl Requester {
+    pub(crate) fn new(ground: Ground, links: Arc<dyn Links>) -> Self {
+        Self { ground, links }
+    }
+
+    /// Brings it about that there is a node of exactly these amounts, and says how far that is.
+    pub(crate) async fn establish(&self, order: &Order) -> Answer<Progress> {
+        if let Some(why) = impossible(order) {
+            return Ok(Progress::Failed(why));
+        }
+        match self.links.ensure(Side::Requester, &order.peer).await {
+            LinkState::Ready => {}
+            LinkState::Pending(why) => return Ok(Progress::Pending(why)),
+            LinkState::Failed(trouble) => return Ok(Progress::Failed(trouble.to_string())),
+        }
+        let slices = self.ground.slices(&order.peer);
+        let slice = match slices.get_opt(&order.reservation).await? {
+            Some(slice) if slice.metadata.deletion_timestamp.is_some() => {
+                return Ok(pending("an earlier slice of this name is still going"));
+            }
+            Some(slice) if self.is_as_wanted(&slice, order) => slice,
+            Some(_) => self.write(order).await?,
+            None => {
+                self.expect_back(order).await?;
+                self.write(order).await?
+            }
+        };
+        if self.ground.unmark(&slices, &slice, Mark::Leaving).await? {
+            let uncordoned = json!({ "spec": { "unschedulable": null } });
+            merge(&self.ground.nodes(), &order.reservation, &uncordoned).await?;
+        }
+        match undecided(&slice, order) {
+            Some(why) => Ok(Progress::Pending(why)),
+            None => self.node_of(order).await,
+        }
+    }
+
+    /// Does the slice ask for what it should? What others wrote into it is theirs.
+    fn is_as_wanted(&self, slice: &ResourceSlice, order: &Order) -> bool {
+        let label = |name: &str| slice.labels().get(name).map(String::as_str);
+        let peer = Some(order.peer.as_str());
+        let makes_node = slice.annotations().get(CREATE_VIRTUAL_NODE).map(String::as_str);
+        slice.spec.class == CLASS
+            && slice.spec.provider_cluster_id == order.peer.as_str()
+            && is_same(&slice.spec.resources, &asked(&order.amounts, self.ground.settings.extras))
+            && (label(REPLICATION), label(REMOTE_ID), label(REMOTE_CLUSTER_ID))
+                == (Some("true"), peer, peer)
+            && makes_node == Some("true")
+    }
+
+    async fn write(&self, order: &Order) -> Answer<ResourceSlice> {
+        let peer = order.peer.as_str();
+        let slice = json!({
+            "apiVersion": "authentication.liqo.io/v1beta1",
+            "kind": "ResourceSlice",
+            "metadata": {
+                "name": order.reservation,
+                "labels": { REPLICATION: "true", REMOTE_ID: peer, REMOTE_CLUSTER_ID: peer },
+                "annotations": { CREATE_VIRTUAL_NODE: "true" },
+            },
+            "spec": {
+                "class": CLASS,
+                "providerClusterID": peer,
+                "resources": asked(&order.amounts, self.ground.settings.extras),
+            },
+        });
+        let writer = PatchParams::apply(WRITER).force();
+        self.ground
+            .slices(&order.peer)
+            .patch(&order.reservation, &writer, &Patch::Apply(&slice))
+            .await
+    }
+
+    /// A provider that was given up once is expected back when something is asked of it.
+    async fn expect_back(&self, order: &Order) -> Answer<()> {
+        let clusters = self.ground.all::<ForeignCluster>();
+        let found = clusters.get_opt(order.peer.as_str()).await?;
+        if found.is_some_and(|found| found.annotations().contains_key(UNREACHABLE)) {
+            let change = json!({ "metadata": { "annotations": { UNREACHABLE: null } } });
+            merge(&clusters, order.peer.as_str(), &change).await?;
+        }
+        Ok(())
+    }
+
+    async fn node_of(&self, order: &Order) -> Answer<Progress> {
+        let Some(node) = self.ground.nodes().get_opt(&order.reservation).await? else {
+            return Ok(pending("the virtual node is being made"));
+        };
+        if !is_virtual(&node) {
+            return Ok(pending("there is a node of this name which is not virtual: rename it"));
+        }
+        let status = node.status.unwrap_or_default();
+        let has = status.allocatable.unwrap_or_default();
+        let conditions = status.conditions.unwrap_or_default();
+        let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
+        Ok(if ready.is_none_or(|ready| ready.status != "True") {
+            pending("the virtual node is not ready yet")
+        } else if is_exactly(&has, &order.amounts) {
+            Progress::Ready
+        } else {
+            let (has, reserved) = (text(&has), &order.amounts);
+            Progress::Pending(format!("the virtual node has {has}; reserved is {reserved}"))
+        })
+    }
+}
+
+/// Is it Liqo's, and not a machine?
+pub(super) fn is_virtual(node: &Node) -> bool {
+    node.labels().get(NODE_TYPE).is_some_and(|kind| kind == VIRTUAL_NODE)
+}
+
+/// Why no slice can ever be made of an order.
+fn impossible(order: &Order) -> Option<String> {
+    if order.amounts.cpu == 0 || order.amounts.memory == 0 {
+        let why = "a virtual node without cpu or memory never becomes ready: ask for some of both";
+        return Some(why.to_owned());
+    }
+    let name = &order.reservation;
+    (name.len() > NAME_MAX || name.contains('.')).then(|| {
+        format!("{name} cannot be the name of a slice: at most {NAME_MAX} characters, and no dot")
+    })
+}
+
+/// What the provider has not decided, or not as was reserved.
+fn undecided(slice: &ResourceSlice, order: &Order) -> Option<String> {
+    let denied = |about| slice.condition(about).filter(|said| said.status == ResourceSlice::DENIED);
+    if let Some(denied) = denied(ResourceSlice::AUTHENTICATION) {
+        return Some(format!("the provider's Liqo refuses our identity: {}", denied.message));
+    }
+    if let Some(denied) = denied(ResourceSlice::RESOURCES) {
+        return Some(format!("the provider denied it: {}", denied.message));
+    }
+    if !slice.is_granted() {
+        return Some("the provider has not granted it yet".to_owned());
+    }
+    let granted = slice.status.as_ref().map(|status| &status.resources)?;
+    (!is_exactly(granted, &order.amounts)).then(|| {
+        let granted = text(granted);
+        format!("the provider granted {granted}; reserved is {}", order.amounts)
+    })
+}
+
+fn pending(why: &str) -> Progress {
+    Progress::Pending(why.to_owned())
+}

@@ -1,0 +1,108 @@
+//! What nobody wants: slices of reservations that the broker does not know, and what Liqo leaves
+//! behind of those that are gone.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{ListParams, PartialObjectMeta};
+use kube::{Api, Resource, ResourceExt};
+use sublet_core::id::ClusterId;
+use sublet_core::instruction::Side;
+
+use super::ground::{Answer, Ground, Mark, delete};
+use crate::peering::IsLive;
+use crate::peering::liqo::kinds::ResourceSlice;
+use crate::peering::liqo::names::{
+    CLASS, REMOTE_CLUSTER_ID, REPLICATED, REPLICATION, TENANT_NAMESPACE, certificate_secret,
+};
+
+/// How every name of a reservation begins.
+const RESERVATION_PREFIX: &str = "rsv-";
+
+/// Marks what nobody wants, so that the keeper takes it down, and removes what is left of what is
+/// gone.
+pub(crate) async fn sweep(ground: &Ground, sides: &[Side], is_live: &IsLive) -> Answer<()> {
+    let slices = ground.all::<ResourceSlice>().list(&ListParams::default()).await?.items;
+    for slice in slices.iter().filter(|slice| slice.spec.class == CLASS) {
+        let Some(side) = side_of(slice).filter(|side| sides.contains(side)) else { continue };
+        let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
+        let has_something = side == Side::Requester || slice.is_granted();
+        if !has_something || is_live(side, &name) {
+            continue;
+        }
+        tracing::info!(slice = name, ?side, "nobody wants this slice: it is taken down");
+        let api = Api::namespaced(ground.client.clone(), &namespace);
+        let mark = match side {
+            Side::Provider => Mark::Reclaimed,
+            Side::Requester => Mark::Leaving,
+        };
+        ground.since(&api, slice, mark).await?;
+    }
+    let in_use =
+        slices.iter().map(|slice| (slice.namespace().unwrap_or_default(), slice.name_any()));
+    leftovers(ground, sides, is_live, &in_use.collect()).await
+}
+
+/// What this cluster is in a slice.
+pub(super) fn side_of(slice: &ResourceSlice) -> Option<Side> {
+    let is = |label: &str| slice.labels().get(label).is_some_and(|value| value == "true");
+    if is(REPLICATED) { Some(Side::Provider) } else { is(REPLICATION).then_some(Side::Requester) }
+}
+
+/// The other cluster of a slice.
+pub(super) fn peer_of(slice: &ResourceSlice) -> Option<ClusterId> {
+    slice.labels().get(REMOTE_CLUSTER_ID)?.parse().ok()
+}
+
+async fn leftovers(
+    ground: &Ground,
+    sides: &[Side],
+    is_live: &IsLive,
+    in_use: &BTreeSet<(String, String)>,
+) -> Answer<()> {
+    let tenants = ListParams::default().labels(&format!("{TENANT_NAMESPACE}=true"));
+    for tenant in ground.all::<Namespace>().list_metadata(&tenants).await?.items {
+        let tenant = tenant.name_any();
+        let is_left = |side: Side, name: &str| {
+            name.starts_with(RESERVATION_PREFIX)
+                && !in_use.contains(&(tenant.clone(), name.to_owned()))
+                && !is_live(side, name)
+        };
+        if sides.contains(&Side::Requester) {
+            let is_left = |name: &str| is_left(Side::Requester, name);
+            remove_each::<Lease>(ground, &tenant, &is_left).await?;
+        }
+        if sides.contains(&Side::Provider) {
+            let prefix = certificate_secret("");
+            let is_left = |name: &str| {
+                name.strip_prefix(&prefix).is_some_and(|name| is_left(Side::Provider, name))
+            };
+            remove_each::<Secret>(ground, &tenant, &is_left).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn remove_each<K>(
+    ground: &Ground,
+    namespace: &str,
+    is_left: &(dyn Fn(&str) -> bool + Sync),
+) -> Answer<()>
+where
+    K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + serde::de::DeserializeOwned,
+{
+    let objects: Api<PartialObjectMeta<K>> = Api::namespaced(ground.client.clone(), namespace);
+    for object in objects.list_metadata(&ListParams::default()).await?.items {
+        if is_left(&object.name_any()) {
+            let typed: Api<K> = Api::namespaced(ground.client.clone(), namespace);
+            if let Some(object) = typed.get_opt(&object.name_any()).await? {
+                delete(&typed, &object).await?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! How a reservation ends when both sides want it to.
+
+use serde_json::json;
+use sublet_agent::peering::{Peering as _, Progress, Removal};
+use sublet_agent::transport::Order;
+use sublet_core::instruction::Duty;
+use sublet_testkit::wait::Stopwatch;
+
+use super::guests::{HOME, offload, offloadings, pod_path, put, remote, stay_home};
+use super::snapshot::Snapshot;
+use super::world::{World, is_gone, small, until, when_gone};
+
+pub(super) async fn a_release_leaves_nothing_behind(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    for name in ["rsv-first", "rsv-second"] {
+        world.keep(name, &small()).await;
+    }
+    let clock = Stopwatch::start();
+    tokio::join!(world.end("rsv-first"), world.end("rsv-second"));
+    eprintln!("  two released after {:?}", clock.elapsed());
+    before.is_back(world).await;
+    // What was never there ends as well.
+    let never = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-never", &small()) };
+    assert_eq!(world.rome.peering.withdraw(&never).await, Removal::Gone);
+    let never = Order { duty: Duty::TakeDown, ..world.milan.order("rsv-never", &small()) };
+    assert_eq!(world.milan.peering.withdraw(&never).await, Removal::Gone);
+}
+
+pub(super) async fn pods_leave_before_their_node_does(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    world.keep("rsv-pods", &small()).await;
+    offload(world).await;
+    put(world, "guest", "rsv-pods", json!({})).await;
+    let clock = Stopwatch::start();
+    world.end("rsv-pods").await;
+    eprintln!("  released with a pod after {:?}", clock.elapsed());
+    assert!(is_gone(&world.rome.api, &pod_path("guest")));
+    assert_eq!(remote(&world.milan.api).len(), 0);
+    stay_home(world).await;
+    before.is_back(world).await;
+}
+
+pub(super) async fn a_disruption_budget_is_honoured_until_the_deadline(world: &mut World<'_>) {
+    world.keep("rsv-budget", &small()).await;
+    offload(world).await;
+    put(world, "dear", "rsv-budget", json!({ "labels": { "app": "dear" } })).await;
+    let budget = json!({
+        "metadata": { "name": "dear" },
+        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "dear" } } },
+    });
+    let budgets = format!("/apis/policy/v1/namespaces/{HOME}/poddisruptionbudgets");
+    world.rome.api.create(&budgets, &budget).unwrap();
+    // As the pod runs, and as the controller of budgets would count it.
+    let running = json!({ "status": { "phase": "Running", "conditions": [
+        { "type": "Ready", "status": "True" }
+    ]}});
+    let there = remote(&world.milan.api)[0]["metadata"].clone();
+    let there = format!(
+        "/api/v1/namespaces/{}/pods/{}/status",
+        there["namespace"].as_str().unwrap(),
+        there["name"].as_str().unwrap()
+    );
+    world.milan.api.patch(&there, &running).unwrap();
+    super::world::when(&world.rome.api, &pod_path("dear"), |pod| {
+        pod["status"]["phase"] == "Running"
+    })
+    .await;
+    let order = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-budget", &small()) };
+    let clock = Stopwatch::start();
+    assert!(matches!(world.rome.peering.withdraw(&order).await, Removal::Pending(_)));
+    let node = world.rome.api.get("/api/v1/nodes/rsv-budget").unwrap();
+    assert_eq!(node["spec"]["unschedulable"], true);
+    world.end("rsv-budget").await;
+    let took = clock.elapsed().as_millis();
+    assert!(took >= u128::from(super::world::EVICTION.as_millis()), "it was evicted all the same");
+    stay_home(world).await;
+}
+
+pub(super) async fn the_last_node_takes_the_remote_namespaces_with_it(world: &mut World<'_>) {
+    let there = format!("/api/v1/namespaces/{HOME}-rome");
+    world.keep("rsv-former", &small()).await;
+    world.keep("rsv-last", &small()).await;
+    offload(world).await;
+    until("the namespace in Milan", || async { world.milan.api.get(&there).ok() }).await;
+    world.end("rsv-former").await;
+    let kept = world.milan.api.get(&there).unwrap();
+    assert!(kept["metadata"]["deletionTimestamp"].is_null(), "another node still needs it");
+    put(world, "guest", "rsv-last", json!({})).await;
+    world.end("rsv-last").await;
+    when_gone(&world.milan.api, &there).await;
+    assert!(world.rome.api.get(&format!("{}/offloading", offloadings())).is_ok(), "the user's own");
+    // The next one has it again.
+    world.keep("rsv-next", &small()).await;
+    until("the namespace in Milan again", || async { world.milan.api.get(&there).ok() }).await;
+    stay_home(world).await;
+    world.end("rsv-next").await;
+}
+
+pub(super) async fn both_may_be_restarted_between_any_two_steps(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    let [lent, borrowed] =
+        [&world.milan, &world.rome].map(|town| town.order("rsv-again", &small()));
+    world.instruct(&lent);
+    let (mut steps, mut is_ready) = (0, (false, false));
+    while is_ready != (true, true) {
+        steps += 1;
+        assert!(steps < 200, "it does not become ready: {is_ready:?}");
+        is_ready.0 = world.milan.peering.establish(&lent).await == Progress::Ready;
+        is_ready.1 = world.rome.peering.establish(&borrowed).await == Progress::Ready;
+        world.milan.restart().await;
+        world.rome.restart().await;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    offload(world).await;
+    put(world, "guest", "rsv-again", json!({})).await;
+    world.tell_end("rsv-again");
+    let lent = Order { duty: Duty::TakeDown, ..lent };
+    let borrowed = Order { duty: Duty::TakeDown, ..borrowed };
+    let mut is_over = (false, false);
+    while is_over != (true, true) {
+        steps += 1;
+        assert!(steps < 400, "it does not end: {is_over:?}");
+        is_over.0 = world.milan.peering.withdraw(&lent).await == Removal::Gone;
+        is_over.1 = world.rome.peering.withdraw(&borrowed).await == Removal::Gone;
+        world.milan.restart().await;
+        world.rome.restart().await;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    world.forget("rsv-again");
+    stay_home(world).await;
+    before.is_back(world).await;
+}

@@ -1,0 +1,200 @@
+//! What is granted, and what is not.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
+use sublet_agent::peering::{Peering as _, Progress};
+use sublet_core::resources::{Kind, Resources};
+
+use super::snapshot::Snapshot;
+use super::world::{World, condition, small, until, when};
+
+const NODES: &str = "/api/v1/nodes";
+/// In full, because Kubernetes has a kind of that name too.
+const SLICE: &str = "resourceslices.authentication.liqo.io";
+
+pub(super) async fn a_node_is_exactly_as_large_as_its_reservation(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    let amounts = Resources::new(1500, 3 << 30);
+    world.keep("rsv-exact", &amounts).await;
+    let node = world.rome.api.get(&format!("{NODES}/rsv-exact")).unwrap();
+    let size =
+        json!({ "cpu": "1500m", "memory": "3Gi", "pods": "110", "ephemeral-storage": "20Gi" });
+    assert_eq!(node["status"]["allocatable"], size);
+    assert_eq!(node["status"]["capacity"], size);
+    assert_eq!(node["metadata"]["labels"]["sublet.io/reservation"], "rsv-exact");
+    let quotas = world.milan.api.get(&world.milan.liqo("offloading", "quotas")).unwrap();
+    assert_eq!(quotas["items"][0]["spec"]["resources"], size);
+    assert!(quotas["items"][1].is_null());
+    // What is in force is looked at, and not written again.
+    let version = |world: &World| {
+        world.rome.api.get(&world.rome.slice("rsv-exact")).unwrap()["metadata"]["resourceVersion"]
+            .clone()
+    };
+    let was = version(world);
+    world.rome.is_ready(&world.rome.order("rsv-exact", &amounts)).await;
+    world.milan.is_ready(&world.milan.order("rsv-exact", &amounts)).await;
+    assert_eq!(version(world), was);
+    world.end("rsv-exact").await;
+    before.is_back(world).await;
+}
+
+pub(super) async fn two_reservations_are_two_nodes(world: &mut World<'_>) {
+    let large = Resources::new(4000, 8 << 30).with(Kind::Gpu, 2).unwrap();
+    for (name, amounts) in [("rsv-one", &small()), ("rsv-two", &large)] {
+        let lent = world.milan.order(name, amounts);
+        world.instruct(&lent);
+        if name == "rsv-two" {
+            let path = format!("{}/rsv-two-provider", super::world::Town::instructions());
+            let gpu = json!({ "spec": { "requestedGPU": "2" } });
+            world.milan.api.patch(&path, &gpu).unwrap();
+        }
+    }
+    let [one, two] = [("rsv-one", small()), ("rsv-two", large.clone())];
+    let orders = [&one, &two]
+        .map(|(name, amounts)| (world.milan.order(name, amounts), world.rome.order(name, amounts)));
+    let [(a, b), (c, d)] = &orders;
+    tokio::join!(
+        world.milan.is_ready(a),
+        world.rome.is_ready(b),
+        world.milan.is_ready(c),
+        world.rome.is_ready(d)
+    );
+    let size = |name: &str| {
+        world.rome.api.get(&format!("{NODES}/{name}")).unwrap()["status"]["allocatable"].clone()
+    };
+    assert_eq!((&size("rsv-one")["cpu"], &size("rsv-two")["cpu"]), (&json!("2"), &json!("4")));
+    assert_eq!(size("rsv-two")["nvidia.com/gpu"], "2");
+    tokio::join!(world.end("rsv-one"), world.end("rsv-two"));
+}
+
+pub(super) async fn amounts_follow_the_reservation_up_and_down(world: &mut World<'_>) {
+    world.keep("rsv-size", &small()).await;
+    for amounts in [Resources::new(3000, 6 << 30), Resources::new(500, 1 << 30)] {
+        world.keep("rsv-size", &amounts).await;
+        let node = world.rome.api.get(&format!("{NODES}/rsv-size")).unwrap();
+        let memory = format!("{}Gi", amounts.memory >> 30);
+        assert_eq!(node["status"]["allocatable"]["memory"], memory);
+    }
+    world.end("rsv-size").await;
+}
+
+pub(super) async fn a_slice_that_is_ahead_of_its_instruction_waits(world: &mut World<'_>) {
+    let borrowed = world.rome.order("rsv-early", &small());
+    let replica = world.milan.slice("rsv-early");
+    let progress = world.rome.peering.establish(&borrowed).await;
+    assert!(matches!(progress, Progress::Pending(_)), "{progress:?}");
+    let authenticated = |slice: &Value| condition(slice, "Authentication") == Some("Accepted");
+    let slice = when(&world.milan.api, &replica, authenticated).await;
+    assert_eq!(condition(&slice, "Resources"), None, "nobody knows of it yet");
+    world.keep("rsv-early", &small()).await;
+    world.end("rsv-early").await;
+}
+
+pub(super) async fn a_slice_without_a_reservation_is_denied(world: &mut World<'_>) {
+    let borrowed = world.rome.order("rsv-none", &small());
+    let denied = || async {
+        match world.rome.peering.establish(&borrowed).await {
+            Progress::Pending(why) if why.contains("there is no reservation") => Some(()),
+            Progress::Ready => panic!("nobody has granted it"),
+            _ => None,
+        }
+    };
+    until("a denial that Rome can read", denied).await;
+    let quotas = world.milan.api.get(&world.milan.liqo("offloading", "quotas")).unwrap();
+    assert_eq!(quotas["items"], json!([]));
+    // It is reserved after all.
+    world.keep("rsv-none", &small()).await;
+    world.end("rsv-none").await;
+}
+
+pub(super) async fn whoever_asks_for_more_gets_what_is_reserved(world: &mut World<'_>) {
+    world.keep("rsv-more", &small()).await;
+    let greedy = json!({ "spec": { "resources": { "cpu": "64", "memory": "1Ti" } } });
+    world.rome.api.patch(&world.rome.slice("rsv-more"), &greedy).unwrap();
+    let replica = world.milan.slice("rsv-more");
+    let slice =
+        when(&world.milan.api, &replica, |slice| slice["spec"]["resources"]["cpu"] == "64").await;
+    assert_eq!(slice["status"]["resources"]["cpu"], "2");
+    world.milan.is_ready(&world.milan.order("rsv-more", &small())).await;
+    let quotas = world.milan.api.get(&world.milan.liqo("offloading", "quotas")).unwrap();
+    assert_eq!(quotas["items"][0]["spec"]["resources"]["cpu"], "2");
+    // Rome's own agent asks for what was reserved again.
+    world.rome.is_ready(&world.rome.order("rsv-more", &small())).await;
+    when(&world.milan.api, &replica, |slice| slice["spec"]["resources"]["cpu"] == "2").await;
+    world.end("rsv-more").await;
+}
+
+/// With the certificate that Liqo has given to Rome for its control plane.
+pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
+    world.keep("rsv-self", &small()).await;
+    let secret = "/api/v1/namespaces/liqo-tenant-milan/secrets/kubeconfig-controlplane-milan";
+    let secret = world.rome.api.get(secret).unwrap();
+    let kubeconfig = BASE64.decode(secret["data"]["kubeconfig"].as_str().unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stolen");
+    std::fs::write(&path, kubeconfig).unwrap();
+    let milan = &world.rig.clusters[1];
+    let kubectl = |arguments: &[&str]| {
+        let tenant = ["-n", "liqo-tenant-rome"];
+        milan.kubectl_as(&path, &[&tenant, arguments].concat()).map_err(|error| error.to_string())
+    };
+    kubectl(&["get", SLICE, "rsv-self"]).unwrap();
+    let status = r#"{"status":{"resources":{"cpu":"64"}}}"#;
+    let status = ["patch", SLICE, "rsv-self", "--subresource=status", "--type=merge", "-p", status];
+    let refused = kubectl(&status).unwrap_err();
+    assert!(refused.contains("may not write the status"), "{refused}");
+    let class = r#"{"spec":{"class":"default"}}"#;
+    let refused = kubectl(&["patch", SLICE, "rsv-self", "--type=merge", "-p", class]);
+    let refused = refused.unwrap_err();
+    assert!(refused.contains("only slices of reservations"), "{refused}");
+    let since =
+        r#"{"metadata":{"annotations":{"sublet.io/reclaimed-since":"2099-01-01T00:00:00Z"}}}"#;
+    let refused = kubectl(&["patch", SLICE, "rsv-self", "--type=merge", "-p", since]);
+    let refused = refused.unwrap_err();
+    assert!(refused.contains("the provider's to say"), "{refused}");
+    world.milan.is_ready(&world.milan.order("rsv-self", &small())).await;
+    world.end("rsv-self").await;
+}
+
+pub(super) async fn what_somebody_else_changes_is_put_right_without_a_broker(
+    world: &mut World<'_>,
+) {
+    world.keep("rsv-back", &small()).await;
+    let replica = world.milan.slice("rsv-back");
+    let more = json!({ "status": { "resources": { "cpu": "64" } } });
+    // An administrator may do that; nobody calls the peering here.
+    world.milan.api.patch(&format!("{replica}/status"), &more).unwrap();
+    when(&world.milan.api, &replica, |slice| slice["status"]["resources"]["cpu"] == "2").await;
+    world.milan.api.delete(&replica).unwrap();
+    let is_granted = |slice: &Value| condition(slice, "Resources") == Some("Accepted");
+    when(&world.milan.api, &replica, is_granted).await;
+    world.milan.is_ready(&world.milan.order("rsv-back", &small())).await;
+    world.rome.is_ready(&world.rome.order("rsv-back", &small())).await;
+    world.end("rsv-back").await;
+}
+
+pub(super) async fn without_liqos_webhook_nothing_is_lent(world: &mut World<'_>) {
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let hooks = world.milan.api.get(path).unwrap();
+    let mut hook = hooks["items"][0].clone();
+    let name = hook["metadata"]["name"].as_str().unwrap().to_owned();
+    hook["metadata"] = json!({ "name": name });
+    world.milan.api.delete(&format!("{path}/{name}")).unwrap();
+    world.milan.restart().await;
+    let order = world.milan.order("rsv-lax", &small());
+    world.instruct(&order);
+    let refused = || async {
+        match world.milan.peering.establish(&order).await {
+            Progress::Pending(why) if why.contains("webhook") => Some(()),
+            _ => None,
+        }
+    };
+    until("a refusal to lend", refused).await;
+    let unwilling = world.milan.peering.unwilling().unwrap();
+    assert!(unwilling.borrow().as_deref().is_some_and(|why| why.contains("webhook")));
+    world.milan.api.create(path, &hook).unwrap();
+    world.keep("rsv-lax", &small()).await;
+    assert_eq!(*unwilling.borrow(), None);
+    world.end("rsv-lax").await;
+}

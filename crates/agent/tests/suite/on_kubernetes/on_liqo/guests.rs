@@ -1,0 +1,82 @@
+//! Pods of Rome in Milan.
+
+use serde_json::{Value, json};
+use sublet_testkit::Api;
+
+use super::world::{World, when, when_gone};
+
+/// A namespace of Rome's whose pods may go to Milan.
+pub(super) const HOME: &str = "demo";
+
+/// Lets the pods of the namespace go to Milan; by the name of the cluster, because another selector
+/// makes Liqo go round in circles.
+pub(super) async fn offload(world: &World<'_>) {
+    let api = &world.rome.api;
+    let namespace = json!({ "metadata": { "name": HOME } });
+    if api.get(&format!("/api/v1/namespaces/{HOME}")).is_err() {
+        api.create("/api/v1/namespaces", &namespace).unwrap();
+        let accounts = format!("/api/v1/namespaces/{HOME}/serviceaccounts/default");
+        when(api, &accounts, |_| true).await;
+    }
+    let term = json!({ "matchExpressions": [
+        { "key": "liqo.io/remote-cluster-id", "operator": "In", "values": ["milan"] }
+    ]});
+    let offloading = json!({
+        "apiVersion": "offloading.liqo.io/v1beta1", "kind": "NamespaceOffloading",
+        "metadata": { "name": "offloading" },
+        "spec": {
+            "podOffloadingStrategy": "LocalAndRemote", "namespaceMappingStrategy": "DefaultName",
+            "clusterSelector": { "nodeSelectorTerms": [term] },
+        },
+    });
+    let collection = offloadings();
+    api.create(&collection, &offloading).unwrap();
+    let ready = |found: &Value| found["status"]["offloadingPhase"] == "Ready";
+    when(api, &format!("{collection}/offloading"), ready).await;
+}
+
+pub(super) fn offloadings() -> String {
+    format!("/apis/offloading.liqo.io/v1beta1/namespaces/{HOME}/namespaceoffloadings")
+}
+
+/// Ends what [`offload`] began.
+pub(super) async fn stay_home(world: &World<'_>) {
+    let api = &world.rome.api;
+    let path = format!("{}/offloading", offloadings());
+    api.delete(&path).unwrap();
+    when_gone(api, &path).await;
+    api.delete(&format!("/api/v1/namespaces/{HOME}")).unwrap();
+    when_gone(api, &format!("/api/v1/namespaces/{HOME}")).await;
+}
+
+/// Where a pod of the namespace is, in Rome.
+pub(super) fn pod_path(name: &str) -> String {
+    format!("/api/v1/namespaces/{HOME}/pods/{name}")
+}
+
+/// The pods of Rome's that are in Milan.
+pub(super) fn remote(api: &Api) -> Vec<Value> {
+    let path = "/api/v1/pods?labelSelector=liqo.io%2Fmanaged-by%3Dshadowpod";
+    api.get(path).unwrap()["items"].as_array().cloned().unwrap_or_default()
+}
+
+/// Puts a pod of half a core on a node, and waits until it is in Milan.
+pub(super) async fn put(world: &World<'_>, name: &str, node: &str, metadata: Value) {
+    let requests = json!({ "cpu": "500m", "memory": "64Mi" });
+    let mut pod = json!({
+        "metadata": { "name": name },
+        "spec": {
+            "nodeName": node,
+            "containers": [{ "name": "main", "image": "simulated",
+                             "resources": { "requests": requests, "limits": requests } }],
+        },
+    });
+    if let (Value::Object(all), Value::Object(more)) = (&mut pod["metadata"], metadata) {
+        all.extend(more);
+    }
+    world.rome.api.create(&format!("/api/v1/namespaces/{HOME}/pods"), &pod).unwrap();
+    let there = || async {
+        remote(&world.milan.api).iter().any(|pod| pod["metadata"]["name"] == name).then_some(())
+    };
+    super::world::until(&format!("{name} in Milan"), there).await;
+}

@@ -1,0 +1,249 @@
+//! A broker that lies, and those who would like to be another cluster.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use serde_json::json;
+use sublet_agent::peering::liqo::link::LinkState;
+use sublet_agent::relay::{Content, Header, LinkId, LiqoKey, Nonce, Signer, TenantOffer, seal};
+use sublet_core::id::ClusterId;
+use sublet_core::instruction::Side;
+use sublet_core::time::Span;
+use sublet_testkit::wait::Stopwatch;
+use sublet_wire::v1::Message;
+
+use super::relay::{inside, kind};
+use super::world::{Town, World, clock, folder, until};
+
+const TENANT: &str =
+    "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";
+const IDENTITY: &str = "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-milan/\
+                        identities/controlplane-milan";
+const PINS: &str = "/api/v1/namespaces/sublet/configmaps";
+const KEYS: &str = "/api/v1/namespaces/liqo/secrets/authentication-keys";
+
+fn refused(town: &Town, reason: &str) -> u64 {
+    town.counted(&format!("sublet_agent_letters_refused_total{{reason=\"{reason}\"}}"))
+}
+
+fn fresh_key() -> KeyPair {
+    KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap()
+}
+
+/// What of a link changes when it is made anew.
+fn standing(world: &World) -> [serde_json::Value; 4] {
+    let (tenant, identity) =
+        (world.milan.api.get(TENANT).unwrap(), world.rome.api.get(IDENTITY).unwrap());
+    [
+        tenant["metadata"]["uid"].clone(),
+        tenant["spec"].clone(),
+        identity["metadata"]["uid"].clone(),
+        identity["spec"].clone(),
+    ]
+}
+
+pub(super) async fn a_key_that_is_not_pinned_is_refused(world: &mut World) {
+    // Loaded beforehand by Milan's operator, who was told another key.
+    let pins = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "sublet-liqo-keys" },
+        "data": { "rome": fresh_key().public_key_pem() },
+    });
+    world.milan.api.create(PINS, &pins).unwrap();
+    let clock = Stopwatch::start();
+    let is_so = |state: LinkState, is_final: bool| match state {
+        LinkState::Pending(why) => !is_final && why.contains("KeyNotPinned"),
+        LinkState::Failed(trouble) => {
+            let said = trouble.to_string();
+            assert!(said.contains("sublet-liqo-keys") && said.contains("SHA256:"), "{said}");
+            trouble.reason.word() == "KeyNotPinned"
+        }
+        LinkState::Ready => panic!("linked with a key that is not pinned"),
+    };
+    for is_final in [false, true] {
+        until("both to say why", || async {
+            let lends = world.milan.state(Side::Provider, &world.rome).await;
+            let borrows = world.rome.state(Side::Requester, &world.milan).await;
+            (is_so(lends, is_final) && is_so(borrows, is_final)).then_some(())
+        })
+        .await;
+        println!("not pinned, said after {:?}", clock.elapsed());
+    }
+    assert!(refused(&world.milan, "pin") > 0);
+    assert!(world.milan.counted("sublet_agent_link_failures_total{reason=\"KeyNotPinned\"}") > 0);
+    assert!(world.milan.api.get(TENANT).is_err());
+
+    let public = world.rome.api.get(KEYS).unwrap()["data"]["publicKey"].clone();
+    let public = BASE64.decode(public.as_str().unwrap()).unwrap();
+    let change = json!({ "data": { "rome": String::from_utf8(public).unwrap() } });
+    world.milan.api.patch(&format!("{PINS}/sublet-liqo-keys"), &change).unwrap();
+    world.linked().await;
+    world.unused().await;
+    world.over().await;
+}
+
+pub(super) async fn letters_of_an_earlier_link_do_nothing(world: &mut World) {
+    world.linked().await;
+    world.unused().await;
+    until("the end of the first link", || async {
+        world.relay.sent().iter().any(|letter| kind(letter) == "Unlinked").then_some(())
+    })
+    .await;
+    let old = world.relay.sent();
+    world.over().await;
+
+    // Before, while and after there is another one.
+    old.iter().cloned().for_each(|letter| world.relay.inject(letter));
+    world.linked().await;
+    old.iter().rev().cloned().for_each(|letter| world.relay.inject(letter));
+    world.linked().await;
+    let before = standing(world);
+    let opened = |town: &Town| {
+        let page = town.metrics.page();
+        let of_letters = page.lines().filter(|line| line.contains("_letters_"));
+        of_letters.filter_map(|line| line.rsplit_once(' ')?.1.parse::<usize>().ok()).sum::<usize>()
+    };
+    let (rome, milan) = (opened(&world.rome), opened(&world.milan));
+    for _ in 0..3 {
+        old.iter().cloned().for_each(|letter| world.relay.inject(letter));
+    }
+    let to = |name: &str| 3 * old.iter().filter(|letter| letter.to == name).count();
+    until("all of them to be judged", || async {
+        let all =
+            opened(&world.rome) >= rome + to("rome") && opened(&world.milan) >= milan + to("milan");
+        all.then_some(())
+    })
+    .await;
+    world.linked().await;
+    assert_eq!(standing(world), before);
+    assert!(refused(&world.rome, "stale") + refused(&world.milan, "stale") > 0);
+    world.unused().await;
+    world.over().await;
+}
+
+/// Writes letters with somebody's certificate and somebody's Liqo key.
+struct Forger<'a> {
+    certificate: &'a std::path::Path,
+    key: &'a KeyPair,
+    broker_says: &'a str,
+}
+
+impl Forger<'_> {
+    fn write(&self, link: &LinkId, content: Content) -> Message {
+        let cluster = |name: &str| name.parse::<ClusterId>().unwrap();
+        let header = Header {
+            from: cluster("rome"),
+            to: cluster("milan"),
+            requester: cluster("rome"),
+            link: link.clone(),
+            expires_at: clock().checked_add(Span::from_secs(120)).unwrap(),
+        };
+        let liqo = LiqoKey::from_pem(self.key.serialize_pem().as_bytes()).unwrap();
+        let signer = Signer::new(self.certificate.to_owned());
+        let content = signer.write(&header.letter(content), &liqo).unwrap();
+        let (from, to) = (self.broker_says.to_owned(), "milan".to_owned());
+        Message { from, to, slot: "link-requester".to_owned(), content, ttl: None }
+    }
+}
+
+fn offer_of(key: &KeyPair, name: &str) -> TenantOffer {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::OrganizationName, "liqo.io");
+    params.distinguished_name.push(DnType::CommonName, name);
+    TenantOffer {
+        public_key: key.public_key_pem().parse().unwrap(),
+        csr: params.serialize_request(key).unwrap().pem().unwrap(),
+        signature: vec![7; 64],
+        seal_key: seal::Key::generate().unwrap().public(),
+    }
+}
+
+pub(super) async fn a_poser_is_nobody(world: &mut World) {
+    world.linked().await;
+    let before = standing(world);
+    let link: LinkId =
+        world.milan.api.get(TENANT).unwrap()["metadata"]["annotations"]["sublet.io/link"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+    let venice = folder(&world.authority, "venice");
+    let stranger = folder(&crate::authority::Authority::new(), "rome");
+    // Whoever has the authority's key can have this one.
+    let rome = folder(&world.authority, "rome");
+    let own = fresh_key();
+    let cases = [
+        ("name", venice.path(), "rome"),
+        ("certificate", stranger.path(), "rome"),
+        ("sender", rome.path(), "venice"),
+        ("pin", rome.path(), "rome"),
+    ];
+    for (reason, certificate, broker_says) in cases {
+        let forger = Forger { certificate, key: &own, broker_says };
+        let known = refused(&world.milan, reason);
+        world.relay.inject(forger.write(&link, Content::TenantOffer(offer_of(&own, "rome"))));
+        world.relay.inject(forger.write(&link, Content::Unlink));
+        until(&format!("a refusal for {reason}"), || async {
+            (refused(&world.milan, reason) > known).then_some(())
+        })
+        .await;
+    }
+    // What is changed on the way is nothing any more.
+    let mut changed = world.relay.sent().into_iter().find(|letter| letter.to == "milan").unwrap();
+    let text = inside(&changed).to_string().replace("TenantOffer", "Unlink");
+    let mut envelope: serde_json::Value = serde_json::from_str(&changed.content).unwrap();
+    envelope["signed"] = json!(BASE64.encode(text));
+    changed.content = envelope.to_string();
+    world.relay.inject(changed);
+    until("a refusal of what was changed", || async {
+        (refused(&world.milan, "signature") + refused(&world.milan, "unreadable") > 0).then_some(())
+    })
+    .await;
+    world.linked().await;
+    assert_eq!(standing(world), before);
+    world.unused().await;
+    world.over().await;
+}
+
+pub(super) async fn what_liqo_objects_to_is_said_to_both(world: &mut World) {
+    // Rome itself, with its own keys, but a request that Liqo does not take.
+    let secret = world.rome.api.get(KEYS).unwrap()["data"]["privateKey"].clone();
+    let pem = String::from_utf8(BASE64.decode(secret.as_str().unwrap()).unwrap()).unwrap();
+    let key = KeyPair::from_pem(&pem).unwrap();
+    let lends = world.milan.state(Side::Provider, &world.rome).await;
+    assert_ne!(lends, LinkState::Ready);
+    let nonce = until("the nonce", || async {
+        let asked = world.relay.sent().into_iter().find(|letter| kind(letter) == "Nonce")?;
+        inside(&asked)["content"]["nonce"].as_str()?.parse::<Nonce>().ok()
+    })
+    .await;
+    let (rome, milan) = ("rome".parse().unwrap(), "milan".parse().unwrap());
+    let link = LinkId::derive(&rome, &milan, &nonce);
+    let certificate = world.rome.credentials.path();
+    let forger = Forger { certificate, key: &key, broker_says: "rome" };
+    let signature = rcgen::SigningKey::sign(&key, nonce.as_str().as_bytes()).unwrap();
+    for (offer, reason, said) in [
+        (offer_of(&key, "rome"), "SignatureRefused", "BadSignature"),
+        (TenantOffer { signature, ..offer_of(&key, "venice") }, "CsrRefused", "InvalidCsr"),
+    ] {
+        world.relay.inject(forger.write(&link, Content::TenantOffer(offer)));
+        until(&format!("{reason} at Milan"), || async {
+            match world.milan.state(Side::Provider, &world.rome).await {
+                LinkState::Pending(why) => why.contains(reason).then_some(()),
+                LinkState::Failed(trouble) => (trouble.reason.word() == reason).then_some(()),
+                LinkState::Ready => None,
+            }
+        })
+        .await;
+        until(&format!("{said} to Rome"), || async {
+            let mut all = world.relay.sent().into_iter();
+            all.find(|letter| inside(letter)["content"]["reason"] == *said).map(drop)
+        })
+        .await;
+    }
+    // The right one puts it right.
+    world.linked().await;
+    world.unused().await;
+    world.over().await;
+}

@@ -1,0 +1,206 @@
+//! How a link comes and goes, over a good relay and a bad one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use futures_util::FutureExt;
+use sublet_agent::peering::liqo::link::{Hook, LinkState, Links};
+use sublet_core::instruction::Side;
+use sublet_testkit::wait::Stopwatch;
+use tokio::sync::mpsc;
+
+use super::relay::{Fate, kind};
+use super::world::{Town, World, until};
+
+pub(super) async fn a_link_comes_from_nothing_and_leaves_nothing(world: &mut World) {
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        let course = Arc::new(Mutex::new(Vec::new()));
+        let clock = Stopwatch::start();
+        let watching = |town: &'static str| -> Hook {
+            let course = Arc::clone(&course);
+            Arc::new(move |step| {
+                let at = clock.elapsed().as_millis();
+                course.lock().unwrap().push(format!("{at} ms {town}: {step}"));
+                std::future::ready(()).boxed()
+            })
+        };
+        world.rome.restart(Some(watching("rome"))).await;
+        world.milan.restart(Some(watching("milan"))).await;
+        world.linked().await;
+        times.push(clock.elapsed());
+        let kinds: Vec<_> = world.relay.sent().iter().map(kind).collect();
+        assert!(kinds.len() <= 5, "{kinds:?}");
+        assert_eq!(world.rome.counted("sublet_agent_links{side=\"requester\",state=\"ready\"}"), 1);
+
+        // It is not made twice.
+        world.linked().await;
+        assert_eq!(world.relay.sent().len(), kinds.len());
+        if times.len() == 3 {
+            println!("{}", course.lock().unwrap().join("\n"));
+        }
+
+        let clock = Stopwatch::start();
+        world.unused().await;
+        world.over().await;
+        println!("unlinked, with nothing left, after {:?}", clock.elapsed());
+    }
+    println!("linked after {times:?}");
+}
+
+pub(super) async fn both_directions_of_a_pair_coexist(world: &mut World) {
+    let (rome, milan) = (&world.rome, &world.milan);
+    let clock = Stopwatch::start();
+    until("four ends of two links", || async {
+        let states = [
+            rome.state(Side::Requester, milan).await,
+            rome.state(Side::Provider, milan).await,
+            milan.state(Side::Requester, rome).await,
+            milan.state(Side::Provider, rome).await,
+        ];
+        states.iter().all(|state| *state == LinkState::Ready).then_some(())
+    })
+    .await;
+    println!("linked both ways after {:?}", clock.elapsed());
+
+    // One goes, and the other stays as it is.
+    world.unused().await;
+    let tenant = "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";
+    until("the end of one tenant", || async { milan.api.get(tenant).err().map(drop) }).await;
+    let signed = Town::secret("milan", "liqo-signed-nonce");
+    until("the end of one nonce", || async { rome.api.get(&signed).err().map(drop) }).await;
+    assert_eq!(milan.state(Side::Requester, rome).await, LinkState::Ready);
+    assert_eq!(rome.state(Side::Provider, milan).await, LinkState::Ready);
+    for (town, peer) in [(rome, "milan"), (milan, "rome")] {
+        let namespace = format!("/api/v1/namespaces/liqo-tenant-{peer}");
+        let namespace = town.api.get(&namespace).unwrap();
+        assert!(namespace["metadata"]["deletionTimestamp"].is_null());
+    }
+    milan.keeper.unused(Side::Requester, &rome.id).await;
+    rome.keeper.unused(Side::Provider, &milan.id).await;
+    world.over().await;
+}
+
+pub(super) async fn a_link_that_is_needed_again_is_kept(world: &mut World) {
+    world.linked().await;
+    let nonce = Town::secret("rome", "liqo-nonce");
+    let before = world.milan.api.get(&nonce).unwrap()["metadata"]["uid"].clone();
+    world.unused().await;
+    // Whatever is on its way to be taken down is made again, or was not begun.
+    world.linked().await;
+    world.rome.restart(None).await;
+    world.milan.restart(None).await;
+    world.linked().await;
+    let after = world.milan.api.get(&nonce).unwrap()["metadata"]["uid"].clone();
+    println!("the link was kept: {}", before == after);
+    let namespace = world.milan.api.get("/api/v1/namespaces/liqo-tenant-rome").unwrap();
+    let annotations = &namespace["metadata"]["annotations"];
+    assert!(annotations["sublet.io/unused-as-provider-since"].is_null(), "{annotations}");
+    world.unused().await;
+    world.over().await;
+}
+
+/// Each kind of letter in turn: the first of it is lost, or comes twice, or after the next one.
+pub(super) async fn letters_may_be_lost_doubled_and_late(world: &mut World) {
+    for fate in [Fate::IsLost, Fate::ArrivesTwice, Fate::IsLate] {
+        let seen = Arc::new(Mutex::new(BTreeSet::new()));
+        let known = Arc::clone(&seen);
+        world.relay.judge(move |letter| {
+            if known.lock().unwrap().insert(kind(letter)) { fate } else { Fate::Arrives }
+        });
+        let clock = Stopwatch::start();
+        world.linked().await;
+        let linked = clock.elapsed();
+        world.unused().await;
+        world.over().await;
+        println!(
+            "each first letter {fate:?}: linked after {linked:?}, gone after {:?}",
+            clock.elapsed()
+        );
+        let all = ["IdentityOffer", "Nonce", "TenantOffer", "Unlink", "Unlinked"];
+        let seen = seen.lock().unwrap();
+        assert!(all.iter().all(|kind| seen.contains(*kind)), "{seen:?}");
+    }
+}
+
+/// For a whole life of a link, either agent ends after each kind of step, twice. Not for ever: the key
+/// that opens the answer to an offer is in memory alone, and a letter that the broker still has is
+/// answered again after each start.
+pub(super) async fn both_agents_may_end_after_each_step(world: &mut World) {
+    let (ended, mut who) = mpsc::channel(64);
+    let ends: Arc<Mutex<BTreeMap<(&str, &str), usize>>> = Arc::default();
+    let hook = |town: &'static str| -> Hook {
+        let (ended, ends) = (ended.clone(), Arc::clone(&ends));
+        Arc::new(move |step| {
+            let ended = ended.clone();
+            let times = {
+                let mut ends = ends.lock().unwrap();
+                let times = ends.entry((town, step)).or_default();
+                *times += 1;
+                *times
+            };
+            async move {
+                if times <= 2 {
+                    ended.send(town).await.unwrap();
+                    std::future::pending().await
+                }
+            }
+            .boxed()
+        })
+    };
+    let clock = Stopwatch::start();
+    world.rome.restart(Some(hook("rome"))).await;
+    world.milan.restart(Some(hook("milan"))).await;
+    for needed in [true, false] {
+        loop {
+            let all = async {
+                if needed {
+                    world.linked().await;
+                } else {
+                    world.unused().await;
+                    world.rome.as_before().await;
+                    world.milan.as_before().await;
+                }
+            };
+            tokio::select! {
+                Some(town) = who.recv() => match town {
+                    "rome" => world.rome.restart(Some(hook("rome"))).await,
+                    _ => world.milan.restart(Some(hook("milan"))).await,
+                },
+                () = all => break,
+            }
+        }
+    }
+    println!("a life with an end after each step took {:?}", clock.elapsed());
+    let ends = ends.lock().unwrap().clone();
+    println!("{ends:?}");
+    let steps = [
+        ("milan", "make namespace"),
+        ("milan", "make nonce"),
+        ("milan", "nonce"),
+        ("milan", "write tenant"),
+        ("milan", "identity offer"),
+        ("milan", "mark unused"),
+        ("milan", "delete tenant"),
+        ("milan", "delete nonce"),
+        ("milan", "unlinked"),
+        ("milan", "delete namespace"),
+        ("milan", "delete foreign cluster"),
+        ("rome", "make namespace"),
+        ("rome", "write signed nonce"),
+        ("rome", "tenant offer"),
+        ("rome", "write identity"),
+        ("rome", "mark unused"),
+        ("rome", "delete identity"),
+        ("rome", "unlink"),
+        ("rome", "delete signed nonce"),
+        ("rome", "mark foreign cluster"),
+        ("rome", "delete namespace"),
+        ("rome", "delete foreign cluster"),
+    ];
+    for step in steps {
+        assert!(ends.contains_key(&step), "{step:?} was not cut");
+    }
+    world.over().await;
+}

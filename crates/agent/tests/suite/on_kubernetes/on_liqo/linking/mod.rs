@@ -1,0 +1,64 @@
+//! Links of two clusters on real Liqo, with a relay between the agents that can be as bad as a broker
+//! may be.
+
+mod relay;
+mod snapshot;
+mod world;
+mod life;
+mod repairs;
+mod hostile;
+
+use sublet_testkit::wait::Stopwatch;
+
+use world::{Rig, World};
+
+/// Runs scenarios on a fresh pair of clusters, one after the other: a pair takes longer to start than
+/// any of them. Each leaves the clusters as it found them.
+macro_rules! scenarios {
+    ($($scenario:path),* $(,)?) => {{
+        let clock = Stopwatch::start();
+        let rig = Rig::start();
+        println!("a pair with Liqo after {:?}", clock.elapsed());
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let mut world = World::new(&rig).await;
+            $(
+                let clock = Stopwatch::start();
+                $scenario(&mut world).await;
+                println!("{} took {:?}", stringify!($scenario), clock.elapsed());
+            )*
+        });
+    }};
+}
+
+#[test]
+fn two_clusters_are_linked_while_they_need_it_and_are_as_before_afterwards() {
+    scenarios!(
+        life::a_link_comes_from_nothing_and_leaves_nothing,
+        life::both_directions_of_a_pair_coexist,
+        life::a_link_that_is_needed_again_is_kept,
+        life::letters_may_be_lost_doubled_and_late,
+        life::both_agents_may_end_after_each_step,
+    );
+}
+
+#[test]
+fn what_somebody_breaks_is_made_whole() {
+    scenarios!(
+        repairs::a_tenant_deleted_by_hand_is_back,
+        repairs::an_identity_deleted_under_a_slice_is_back,
+        repairs::everything_of_one_side_deleted_is_back,
+        repairs::new_keys_of_the_requester_are_taken_when_the_pin_says_so,
+    );
+}
+
+#[test]
+fn nobody_becomes_another_cluster() {
+    scenarios!(
+        hostile::a_key_that_is_not_pinned_is_refused,
+        hostile::letters_of_an_earlier_link_do_nothing,
+        hostile::a_poser_is_nobody,
+        hostile::what_liqo_objects_to_is_said_to_both,
+    );
+}

@@ -1,0 +1,181 @@
+//! What people do to the objects of a link, and how it comes right.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rcgen::KeyPair;
+use serde_json::{Value, json};
+use sublet_agent::peering::liqo::link::LinkState;
+use sublet_core::instruction::Side;
+use sublet_testkit::Api;
+use sublet_testkit::wait::Stopwatch;
+
+use super::world::{Town, World, until};
+
+const TENANT: &str =
+    "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";
+const IDENTITY: &str = "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-milan/\
+                        identities/controlplane-milan";
+const SLICES: &str =
+    "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-milan/resourceslices";
+const REPLICAS: &str =
+    "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/resourceslices";
+const CSRS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+const PINS: &str = "/api/v1/namespaces/sublet/configmaps/sublet-liqo-keys";
+
+fn uid(api: &Api, path: &str) -> Option<Value> {
+    Some(api.get(path).ok()?["metadata"]["uid"].clone())
+}
+
+/// Waits until there is another one in the place of what had this uid.
+async fn another(api: &Api, path: &str, before: &Value) -> Value {
+    until(&format!("another {path}"), || async {
+        let there = api.get(path).ok()?;
+        (there["metadata"]["uid"] != *before).then_some(there)
+    })
+    .await
+}
+
+/// Asks for a slice, and waits until Liqo has brought it to Milan and believes who it is from.
+async fn replicated(world: &World, name: &str) {
+    let slice = json!({
+        "apiVersion": "authentication.liqo.io/v1beta1",
+        "kind": "ResourceSlice",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "liqo.io/replication": "true",
+                "liqo.io/remoteID": "milan",
+                "liqo.io/remote-cluster-id": "milan",
+            },
+        },
+        "spec": {
+            "class": "sublet.test/link",
+            "providerClusterID": "milan",
+            "resources": { "cpu": "1", "memory": "1Gi" },
+        },
+    });
+    world.rome.api.create(SLICES, &slice).unwrap();
+    until(&format!("{name} at Milan"), || async {
+        let replica = world.milan.api.get(&format!("{REPLICAS}/{name}")).ok()?;
+        let conditions = replica["status"]["conditions"].as_array()?.clone();
+        conditions
+            .iter()
+            .any(|said| said["type"] == "Authentication" && said["status"] == "Accepted")
+            .then_some(())
+    })
+    .await;
+}
+
+/// Removes slices as their owner would, and what Liqo leaves behind of them.
+async fn removed(world: &World, names: &[&str]) {
+    for name in names {
+        world.rome.api.delete(&format!("{SLICES}/{name}")).unwrap();
+    }
+    for (api, path) in [(&world.rome.api, SLICES), (&world.milan.api, REPLICAS)] {
+        until(&format!("the end of {path}"), || async {
+            (api.get(path).ok()?["items"] == json!([])).then_some(())
+        })
+        .await;
+    }
+    world.milan.api.delete(CSRS).unwrap();
+}
+
+pub(super) async fn a_tenant_deleted_by_hand_is_back(world: &mut World) {
+    world.linked().await;
+    let before = uid(&world.milan.api, TENANT).unwrap();
+    let clock = Stopwatch::start();
+    world.milan.api.delete(TENANT).unwrap();
+    another(&world.milan.api, TENANT, &before).await;
+    world.linked().await;
+    println!("the tenant was back after {:?}", clock.elapsed());
+    replicated(world, "rsv-repaired").await;
+    removed(world, &["rsv-repaired"]).await;
+    world.unused().await;
+    world.over().await;
+}
+
+pub(super) async fn an_identity_deleted_under_a_slice_is_back(world: &mut World) {
+    world.linked().await;
+    replicated(world, "rsv-first").await;
+    let before = uid(&world.rome.api, IDENTITY).unwrap();
+    let clock = Stopwatch::start();
+    world.rome.api.delete(IDENTITY).unwrap();
+    another(&world.rome.api, IDENTITY, &before).await;
+    world.linked().await;
+    println!("the identity was back after {:?}", clock.elapsed());
+    // Slices come and go as before, the one from before too.
+    replicated(world, "rsv-second").await;
+    removed(world, &["rsv-first", "rsv-second"]).await;
+    world.unused().await;
+    world.over().await;
+}
+
+pub(super) async fn everything_of_one_side_deleted_is_back(world: &mut World) {
+    for (is_provider, peer) in [(true, "rome"), (false, "milan")] {
+        world.linked().await;
+        let namespace = format!("/api/v1/namespaces/liqo-tenant-{peer}");
+        let api = if is_provider { &world.milan.api } else { &world.rome.api };
+        let before = uid(api, &namespace).unwrap();
+        let clock = Stopwatch::start();
+        api.delete(&namespace).unwrap();
+        another(api, &namespace, &before).await;
+        world.linked().await;
+        println!(
+            "without its namespace for {peer}, it was linked again after {:?}",
+            clock.elapsed()
+        );
+        let name = format!("rsv-of-{peer}");
+        replicated(world, &name).await;
+        removed(world, &[&name]).await;
+    }
+    world.unused().await;
+    world.over().await;
+}
+
+pub(super) async fn new_keys_of_the_requester_are_taken_when_the_pin_says_so(world: &mut World) {
+    world.linked().await;
+    let old = world.rome.api.get(IDENTITY).unwrap()["spec"]["authParams"]["signedCRT"].clone();
+    let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+    let public = key.public_key_pem().replace("\r\n", "\n");
+    let data = json!({
+        "privateKey": BASE64.encode(key.serialize_pem().replace("\r\n", "\n")),
+        "publicKey": BASE64.encode(&public),
+    });
+    let keys = "/api/v1/namespaces/liqo/secrets/authentication-keys";
+    world.rome.api.patch(keys, &json!({ "data": data })).unwrap();
+    // Nobody sees that by itself before it matters: an agent looks when it starts.
+    world.rome.restart(None).await;
+
+    let refused = |state: &LinkState| match state {
+        LinkState::Pending(why) => why.contains("KeyNotPinned"),
+        LinkState::Failed(trouble) => trouble.reason.word() == "KeyNotPinned",
+        LinkState::Ready => false,
+    };
+    until("the requester to be refused", || async {
+        refused(&world.rome.state(Side::Requester, &world.milan).await).then_some(())
+    })
+    .await;
+    assert!(world.milan.counted("sublet_agent_letters_refused_total{reason=\"pin\"}") > 0);
+    let tenant = world.milan.api.get(TENANT).unwrap();
+    assert_ne!(tenant["spec"]["publicKey"], data["publicKey"]);
+
+    // The operator of Milan has talked to the one of Rome.
+    let clock = Stopwatch::start();
+    world.milan.api.patch(PINS, &json!({ "data": { "rome": public } })).unwrap();
+    until("the new certificate", || async {
+        let now = world.rome.api.get(IDENTITY).ok()?;
+        (now["spec"]["authParams"]["signedCRT"] != old).then_some(())
+    })
+    .await;
+    world.linked().await;
+    println!("with its new key, it was linked again after {:?}", clock.elapsed());
+    let tenant = world.milan.api.get(TENANT).unwrap();
+    assert_eq!(tenant["spec"]["publicKey"], data["publicKey"]);
+    replicated(world, "rsv-new-key").await;
+    removed(world, &["rsv-new-key"]).await;
+    world.unused().await;
+    world.over().await;
+    // What was pinned for it stays.
+    assert!(world.milan.api.get(PINS).unwrap()["data"]["rome"].is_string());
+    assert!(world.rome.api.get(&Town::secret("milan", "liqo-signed-nonce")).is_err());
+}

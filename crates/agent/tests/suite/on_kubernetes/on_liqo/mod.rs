@@ -1,0 +1,69 @@
+//! Slices on real Liqo. `cargo xtask test` knows such tests by the name of this module, and leaves them
+//! out, by name, where Liqo cannot be had.
+
+mod linking;
+mod world;
+mod snapshot;
+mod guests;
+mod granting;
+mod ending;
+mod stubborn;
+mod losing;
+
+use sublet_testkit::wait::Stopwatch;
+
+use world::World;
+
+/// Runs scenarios on a fresh pair of clusters, one after the other: a pair takes longer to start than
+/// any of them.
+macro_rules! scenarios {
+    ($($scenario:path),* $(,)?) => {{
+        let clock = Stopwatch::start();
+        let rig = world::Rig::start();
+        eprintln!("a pair with Liqo after {:?}", clock.elapsed());
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let mut world = World::new(&rig).await;
+            $(
+                let clock = Stopwatch::start();
+                $scenario(&mut world).await;
+                eprintln!("{} after {:?}", stringify!($scenario), clock.elapsed());
+            )*
+        });
+    }};
+}
+
+#[test]
+fn a_slice_is_exactly_what_is_reserved_and_nobody_can_take_more() {
+    scenarios!(
+        granting::a_node_is_exactly_as_large_as_its_reservation,
+        granting::two_reservations_are_two_nodes,
+        granting::amounts_follow_the_reservation_up_and_down,
+        granting::a_slice_that_is_ahead_of_its_instruction_waits,
+        granting::a_slice_without_a_reservation_is_denied,
+        granting::whoever_asks_for_more_gets_what_is_reserved,
+        granting::nobody_grants_himself_anything,
+        granting::what_somebody_else_changes_is_put_right_without_a_broker,
+        granting::without_liqos_webhook_nothing_is_lent,
+    );
+}
+
+#[test]
+fn a_reservation_ends_with_nothing_left_of_it() {
+    scenarios!(
+        ending::a_release_leaves_nothing_behind,
+        ending::pods_leave_before_their_node_does,
+        ending::a_disruption_budget_is_honoured_until_the_deadline,
+        ending::the_last_node_takes_the_remote_namespaces_with_it,
+        ending::both_may_be_restarted_between_any_two_steps,
+        stubborn::a_stuck_pod_stops_nobody_else,
+        stubborn::a_requester_that_is_silent_loses_its_pods,
+        stubborn::what_nobody_wants_is_swept,
+    );
+}
+
+#[test]
+fn a_provider_may_be_lost_and_come_back() {
+    scenarios!(losing::a_lost_provider_is_given_up_and_cleans_up_when_it_returns);
+}

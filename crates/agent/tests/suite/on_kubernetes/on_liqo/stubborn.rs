@@ -1,0 +1,94 @@
+//! How a reservation ends when somebody does not want it to.
+
+use serde_json::json;
+use sublet_agent::peering::{Peering as _, Removal};
+use sublet_agent::transport::Order;
+use sublet_core::instruction::{Duty, Side};
+
+use super::guests::{offload, pod_path, put, remote, stay_home};
+use super::snapshot::Snapshot;
+use super::world::{World, condition, is_gone, small, until, when, when_gone};
+
+pub(super) async fn a_stuck_pod_stops_nobody_else(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    world.keep("rsv-stuck", &small()).await;
+    world.keep("rsv-free", &small()).await;
+    offload(world).await;
+    put(world, "guest", "rsv-stuck", json!({ "finalizers": ["example.com/stuck"] })).await;
+    let stuck = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-stuck", &small()) };
+    let told = || async {
+        match world.rome.peering.withdraw(&stuck).await {
+            Removal::Pending(why) if why.contains("example.com/stuck") => Some(()),
+            Removal::Pending(_) => None,
+            Removal::Gone => panic!("the pod is still there"),
+        }
+    };
+    until("Rome says which finalizer it is", told).await;
+    // Another one ends, and so does what Milan has of this one.
+    world.end("rsv-free").await;
+    world.tell_end("rsv-stuck");
+    let lent = Order { duty: Duty::TakeDown, ..world.milan.order("rsv-stuck", &small()) };
+    world.milan.is_gone(&lent).await;
+    world.forget("rsv-stuck");
+    assert_eq!(remote(&world.milan.api).len(), 0);
+    let quotas = world.milan.api.get(&world.milan.liqo("offloading", "quotas")).unwrap();
+    assert_eq!(quotas["items"], json!([]));
+    let free = json!({ "metadata": { "finalizers": null } });
+    world.rome.api.patch(&pod_path("guest"), &free).unwrap();
+    world.rome.is_gone(&stuck).await;
+    stay_home(world).await;
+    // What Rome's replicator had made again in Milan went with the slice in Rome.
+    when_gone(&world.milan.api, &world.milan.slice("rsv-stuck")).await;
+    world.milan.is_gone(&lent).await;
+    before.is_back(world).await;
+}
+
+pub(super) async fn a_requester_that_is_silent_loses_its_pods(world: &mut World<'_>) {
+    world.keep("rsv-silent", &small()).await;
+    offload(world).await;
+    put(world, "guest", "rsv-silent", json!({})).await;
+    world.tell_end("rsv-silent");
+    let over = Order { duty: Duty::TakeDown, ..world.milan.order("rsv-silent", &small()) };
+    assert!(matches!(world.milan.peering.withdraw(&over).await, Removal::Pending(_)));
+    assert_eq!(remote(&world.milan.api).len(), 1, "it is given time");
+    let quotas = world.milan.liqo("offloading", "quotas");
+    when(&world.milan.api, &quotas, |found| found["items"][0]["spec"]["cordoned"] == true).await;
+    world.milan.is_gone(&over).await;
+    world.forget("rsv-silent");
+    assert_eq!(remote(&world.milan.api).len(), 0);
+    // Liqo brings the slice back, and nothing with it: it has no reservation any more.
+    let replica = world.milan.slice("rsv-silent");
+    let is_denied = |slice: &serde_json::Value| condition(slice, "Resources") == Some("Denied");
+    when(&world.milan.api, &replica, is_denied).await;
+    assert_eq!(world.milan.api.get(&quotas).unwrap()["items"], json!([]));
+    assert_eq!(remote(&world.milan.api).len(), 0);
+    assert_eq!(world.milan.peering.withdraw(&over).await, Removal::Gone);
+    // Rome is heard again.
+    let over = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-silent", &small()) };
+    world.rome.is_gone(&over).await;
+    when_gone(&world.milan.api, &replica).await;
+    stay_home(world).await;
+}
+
+/// What is there on either side and in no list of the broker's.
+pub(super) async fn what_nobody_wants_is_swept(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    for name in ["rsv-wanted", "rsv-orphan"] {
+        world.keep(name, &small()).await;
+    }
+    world.forget("rsv-orphan");
+    let is_live = |_: Side, name: &str| name == "rsv-wanted";
+    world.milan.peering.sweep(&[Side::Provider, Side::Requester], &is_live).await;
+    world.rome.peering.sweep(&[Side::Provider, Side::Requester], &is_live).await;
+    when_gone(&world.rome.api, &world.rome.slice("rsv-orphan")).await;
+    when_gone(&world.milan.api, &world.milan.slice("rsv-orphan")).await;
+    when_gone(&world.rome.api, "/api/v1/nodes/rsv-orphan").await;
+    assert!(!is_gone(&world.rome.api, "/api/v1/nodes/rsv-wanted"));
+    world.milan.is_ready(&world.milan.order("rsv-wanted", &small())).await;
+    world.rome.is_ready(&world.rome.order("rsv-wanted", &small())).await;
+    world.end("rsv-wanted").await;
+    let nothing = |_: Side, _: &str| false;
+    world.milan.peering.sweep(&[Side::Provider, Side::Requester], &nothing).await;
+    world.rome.peering.sweep(&[Side::Provider, Side::Requester], &nothing).await;
+    before.is_back(world).await;
+}

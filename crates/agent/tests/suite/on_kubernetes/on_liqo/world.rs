@@ -1,0 +1,306 @@
+//! Two clusters with Liqo, linked by hand, and the peering of both. Rome borrows, Milan lends.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use sublet_agent::peering::liqo::link::{LinkState, Links};
+use sublet_agent::peering::liqo::{LiqoPeering, Settings};
+use sublet_agent::peering::{Peering as _, Progress, Removal};
+use sublet_agent::transport::Order;
+use sublet_core::id::{ClusterId, Generation};
+use sublet_core::instruction::{Duty, Side};
+use sublet_core::resources::Resources;
+use sublet_core::time::{Span, Time};
+use sublet_testkit::{Api, Cluster, Liqo, Setup, Tier, link_by_hand};
+use sublet_wire::v1::Message;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const NAMESPACE: &str = "sublet";
+/// How long pods may take to leave, in these tests.
+pub(super) const EVICTION: Span = Span::from_secs(3);
+
+/// Two clusters with Liqo on them.
+pub(super) struct Rig {
+    pub(super) clusters: Vec<Cluster>,
+    _liqo: Vec<Liqo>,
+}
+
+impl Rig {
+    pub(super) fn start() -> Self {
+        let clusters = Cluster::start_all(["rome", "milan"].map(Setup::for_liqo)).unwrap();
+        let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
+        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+        let files =
+            ["crds", "agent/rbac.yaml", "agent/rbac-liqo.yaml"].map(|file| deploy.join(file));
+        for cluster in &clusters {
+            for file in &files {
+                cluster.kubectl(&["apply", "-f", file.to_str().unwrap()]).unwrap();
+            }
+            cluster
+                .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])
+                .unwrap();
+        }
+        link_by_hand(&clusters[0], &clusters[1]).unwrap();
+        for (cluster, peer) in [(&clusters[0], "milan"), (&clusters[1], "rome")] {
+            bind_tenant_role(cluster, peer);
+        }
+        Self { clusters, _liqo: liqo }
+    }
+}
+
+/// As whoever makes the namespace does.
+fn bind_tenant_role(cluster: &Cluster, peer: &str) {
+    let path =
+        format!("/apis/rbac.authorization.k8s.io/v1/namespaces/liqo-tenant-{peer}/rolebindings");
+    let binding = json!({
+        "metadata": { "name": "sublet-agent-tenant" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                     "name": "sublet-agent-tenant" },
+        "subjects": [{ "kind": "ServiceAccount", "name": "sublet-agent", "namespace": NAMESPACE }],
+    });
+    cluster.api().create(&path, &binding).unwrap();
+}
+
+/// Links that were made by hand.
+struct ByHand;
+
+impl Links for ByHand {
+    fn ensure<'a>(&'a self, _: Side, _: &'a ClusterId) -> BoxFuture<'a, LinkState> {
+        std::future::ready(LinkState::Ready).boxed()
+    }
+
+    fn unused<'a>(&'a self, _: Side, _: &'a ClusterId) -> BoxFuture<'a, ()> {
+        std::future::ready(()).boxed()
+    }
+
+    fn hear(&self, _: Message) {}
+
+    fn changed(&self) -> BoxFuture<'_, ()> {
+        std::future::pending().boxed()
+    }
+}
+
+/// A cluster and the peering in it, under the agent's account.
+pub(super) struct Town {
+    pub(super) side: Side,
+    pub(super) peer: &'static str,
+    pub(super) api: Api,
+    client: Client,
+    pub(super) peering: Arc<LiqoPeering>,
+    tasks: JoinSet<()>,
+}
+
+fn clock() -> Time {
+    let millis = jiff::Timestamp::now().as_millisecond();
+    Time::from_millis(u64::try_from(millis).unwrap())
+}
+
+impl Town {
+    async fn new(cluster: &Cluster, side: Side, peer: &'static str) -> Self {
+        let account = cluster.account(NAMESPACE, "sublet-agent").unwrap();
+        let kubeconfig = Kubeconfig::read_from(account).unwrap();
+        let config =
+            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let client = Client::try_from(config.unwrap()).unwrap();
+        let (peering, tasks) = begin(&client);
+        Self { side, peer, api: cluster.api(), client, peering, tasks }
+    }
+
+    /// Ends everything, and begins anew with nothing in memory.
+    pub(super) async fn restart(&mut self) {
+        self.stop().await;
+        (self.peering, self.tasks) = begin(&self.client);
+    }
+
+    /// Ends it wherever it is.
+    pub(super) async fn stop(&mut self) {
+        self.tasks.abort_all();
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    /// What the broker wants of this cluster.
+    pub(super) fn order(&self, name: &str, amounts: &Resources) -> Order {
+        Order {
+            reservation: name.to_owned(),
+            side: self.side,
+            peer: self.peer.parse().unwrap(),
+            duty: Duty::Keep,
+            amounts: amounts.clone(),
+            expires_at: None,
+            generation: Some(Generation(1)),
+        }
+    }
+
+    pub(super) async fn is_ready(&self, order: &Order) {
+        let last = std::sync::Mutex::new(String::new());
+        until(&format!("{:?} of {}", self.side, order.reservation), || async {
+            let progress = self.peering.establish(order).await;
+            note(&last, &format!("{:?} {}: {progress:?}", self.side, order.reservation));
+            (progress == Progress::Ready).then_some(())
+        })
+        .await;
+    }
+
+    pub(super) async fn is_gone(&self, order: &Order) {
+        let last = std::sync::Mutex::new(String::new());
+        until(&format!("the end of {} in {:?}", order.reservation, self.side), || async {
+            let removal = self.peering.withdraw(order).await;
+            note(&last, &format!("{:?} {}: {removal:?}", self.side, order.reservation));
+            (removal == Removal::Gone).then_some(())
+        })
+        .await;
+    }
+
+    /// Where the slice is here.
+    pub(super) fn slice(&self, name: &str) -> String {
+        self.liqo("authentication", "resourceslices") + "/" + name
+    }
+
+    /// A collection of Liqo's about the pair.
+    pub(super) fn liqo(&self, group: &str, plural: &str) -> String {
+        format!("/apis/{group}.liqo.io/v1beta1/namespaces/liqo-tenant-{}/{plural}", self.peer)
+    }
+
+    pub(super) fn instructions() -> String {
+        format!("/apis/rear.fluidos.eu/v1alpha1/namespaces/{NAMESPACE}/providerinstructions")
+    }
+}
+
+fn note(last: &std::sync::Mutex<String>, now: &str) {
+    let mut last = last.lock().unwrap();
+    if *last != now {
+        eprintln!("  {now}");
+        now.clone_into(&mut last);
+    }
+}
+
+fn begin(client: &Client) -> (Arc<LiqoPeering>, JoinSet<()>) {
+    let settings = Settings {
+        eviction: EVICTION,
+        patience: Span::from_secs(6),
+        grace: Span::from_secs(2),
+        ..Settings::plain(NAMESPACE)
+    };
+    let (peering, keeper) = LiqoPeering::new(client.clone(), Arc::new(ByHand), settings, clock);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let (_never, stopping) = watch::channel(false);
+        keeper.run(stopping).await;
+    });
+    (Arc::new(peering), tasks)
+}
+
+/// Both.
+pub(super) struct World<'a> {
+    pub(super) rig: &'a Rig,
+    pub(super) rome: Town,
+    pub(super) milan: Town,
+}
+
+impl<'a> World<'a> {
+    pub(super) async fn new(rig: &'a Rig) -> Self {
+        let rome = Town::new(&rig.clusters[0], Side::Requester, "milan").await;
+        let milan = Town::new(&rig.clusters[1], Side::Provider, "rome").await;
+        Self { rig, rome, milan }
+    }
+
+    /// Writes down in Milan what it is to keep, as its controllers do before they act.
+    pub(super) fn instruct(&self, order: &Order) {
+        let (collection, amounts) = (Town::instructions(), &order.amounts);
+        let spec = json!({
+            "reservationName": order.reservation, "requesterClusterID": order.peer.as_str(),
+            "requestedCPU": format!("{}m", amounts.cpu),
+            "requestedMemory": amounts.memory.to_string(),
+            "duty": "Keep", "instructionGeneration": 1,
+        });
+        let name = format!("{}-provider", order.reservation);
+        let object = json!({
+            "apiVersion": "rear.fluidos.eu/v1alpha1", "kind": "ProviderInstruction",
+            "metadata": { "name": name }, "spec": spec,
+        });
+        match self.milan.api.create(&collection, &object) {
+            Err(error) if error.status() == Some(409) => {
+                let change = json!({ "spec": spec });
+                self.milan.api.patch(&format!("{collection}/{name}"), &change).unwrap();
+            }
+            made => drop(made.unwrap()),
+        }
+    }
+
+    pub(super) fn forget(&self, name: &str) {
+        let path = format!("{}/{name}-provider", Town::instructions());
+        self.milan.api.delete(&path).unwrap();
+    }
+
+    /// Brings it about on both sides.
+    pub(super) async fn keep(&self, name: &str, amounts: &Resources) {
+        let lent = self.milan.order(name, amounts);
+        self.instruct(&lent);
+        let borrowed = self.rome.order(name, amounts);
+        tokio::join!(self.milan.is_ready(&lent), self.rome.is_ready(&borrowed));
+    }
+
+    /// Writes down in Milan that it is to be taken down, as its controllers do before they act.
+    pub(super) fn tell_end(&self, name: &str) {
+        let path = format!("{}/{name}-provider", Town::instructions());
+        let over = json!({ "spec": { "duty": "TakeDown", "instructionGeneration": 2 } });
+        self.milan.api.patch(&path, &over).unwrap();
+    }
+
+    /// Takes it down on both sides.
+    pub(super) async fn end(&self, name: &str) {
+        self.tell_end(name);
+        let duty = Duty::TakeDown;
+        let lent = Order { duty, ..self.milan.order(name, &small()) };
+        let borrowed = Order { duty, ..self.rome.order(name, &small()) };
+        tokio::join!(self.milan.is_gone(&lent), self.rome.is_gone(&borrowed));
+        self.forget(name);
+    }
+}
+
+/// Two cores.
+pub(super) fn small() -> Resources {
+    Resources::new(2000, 4 << 30)
+}
+
+/// What is at a path when it is as wanted.
+pub(super) async fn when(api: &Api, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    until(path, || async { api.get(path).ok().filter(&wanted) }).await
+}
+
+pub(super) async fn when_gone(api: &Api, path: &str) {
+    until(&format!("the end of {path}"), || async { is_gone(api, path).then_some(()) }).await;
+}
+
+pub(super) fn is_gone(api: &Api, path: &str) -> bool {
+    api.get(path).is_err_and(|error| error.status() == Some(404))
+}
+
+pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
+    let conditions = object["status"]["conditions"].as_array()?;
+    conditions.iter().find(|condition| condition["type"] == kind)?["status"].as_str()
+}
+
+/// Waits for a condition, and says which one did not come.
+pub(super) async fn until<T, F>(what: &str, mut look: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Option<T>>,
+{
+    let found = tokio::time::timeout(PATIENCE, async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(40)).await;
+        }
+    });
+    found.await.unwrap_or_else(|_| panic!("never came: {what}"))
+}

@@ -1,0 +1,4 @@
+//! Joined clusters, with nothing but programs as people run them. `cargo xtask test` knows such tests by
+//! the name of this module, and leaves them out, by name, where Liqo cannot be had.
+
+mod whole;

@@ -1,0 +1,165 @@
+//! The whole life of a reservation: a broker, two agents and Liqo as processes, and kubectl.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use sublet_testkit::wait::Stopwatch;
+use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier, inventory, wait_for};
+
+use super::super::member::{Member, PATIENCE, at_broker, comes};
+use crate::broker::Town;
+
+const RBAC: &str = include_str!("../../../../../../deploy/agent/rbac-liqo.yaml");
+
+const REQUEST: &str = "\
+apiVersion: rear.fluidos.eu/v1alpha1
+kind: ResourceRequest
+metadata:
+  name: burst
+  namespace: default
+spec:
+  requestedCPU: \"4\"
+  requestedMemory: 8Gi
+  duration: 1h
+";
+
+/// Pods go to the other cluster by its name, and to the reservation by its label.
+const OFFLOADING: &str = "\
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: web
+---
+apiVersion: offloading.liqo.io/v1beta1
+kind: NamespaceOffloading
+metadata:
+  name: offloading
+  namespace: web
+spec:
+  podOffloadingStrategy: LocalAndRemote
+  namespaceMappingStrategy: DefaultName
+  clusterSelector:
+    nodeSelectorTerms:
+      - matchExpressions: [{ key: liqo.io/remote-cluster-id, operator: In, values: [edge] }]
+";
+
+struct Side {
+    member: Member,
+    agent: Process,
+    _liqo: Liqo,
+}
+
+/// Two clusters with Liqo, and an agent in each: shop has little, edge has much.
+fn sides(town: &Town) -> Vec<Side> {
+    let names = [("shop", "2"), ("edge", "16")];
+    let clusters = Cluster::start_all(names.map(|(name, _)| Setup::whole_for_liqo(name))).unwrap();
+    let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
+    let join = |((cluster, liqo), (_, cores)): ((Cluster, Liqo), (&str, &str))| {
+        cluster.add_nodes(&Nodes::new("worker", 1).cpu(cores)).unwrap();
+        let member = Member::new(cluster, town);
+        member.cluster.apply(RBAC).unwrap();
+        let agent = member.agent(town, "agent", &["--link-idle=1s", "--log-level=debug"]);
+        agent.start().unwrap();
+        Side { member, agent, _liqo: liqo }
+    };
+    clusters.into_iter().zip(liqo).zip(names).map(join).collect()
+}
+
+fn deployment(reservation: &str) -> String {
+    let requests = json!({ "cpu": "500m", "memory": "64Mi" });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": "web", "namespace": "web" },
+        "spec": {
+            "replicas": 2,
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": {
+                    "nodeSelector": { "sublet.io/reservation": reservation },
+                    "containers": [{ "name": "main", "image": "simulated",
+                                     "resources": { "requests": requests, "limits": requests } }],
+                },
+            },
+        },
+    })
+    .to_string()
+}
+
+/// What comes and goes, or stays, by itself: the keys that are known, and the lease of a machine.
+fn is_other(object: &str) -> bool {
+    object.ends_with(" sublet/sublet-liqo-keys") || object.contains(" kube-node-lease/worker")
+}
+
+/// What there is in a cluster.
+fn inventory_of(member: &Member) -> BTreeSet<String> {
+    let mut all = inventory(&member.cluster.api()).unwrap();
+    all.retain(|object| !is_other(object));
+    all
+}
+
+#[test]
+fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
+    let clock = Stopwatch::start();
+    let town = Town::new();
+    let sides = sides(&town);
+    println!("two clusters with Liqo and agents after {:?}", clock.elapsed());
+    let [shop, edge] = sides.as_slice() else { panic!("two clusters") };
+    for side in &sides {
+        let name = side.member.cluster.name();
+        comes(&side.agent, "a cluster that lends", || {
+            at_broker(&town, name).filter(|told| told["lending"] != false)
+        });
+    }
+
+    let before: Vec<_> = sides.iter().map(|side| inventory_of(&side.member)).collect();
+    let clock = Stopwatch::start();
+    shop.member.cluster.apply(REQUEST).unwrap();
+    let usable = comes(&shop.agent, "the request to be usable", || {
+        let found = shop.member.cluster.kubectl_json(&["get", "resourcerequest", "burst"]).ok()?;
+        (found["status"]["phase"] == "Active").then_some(found)
+    });
+    println!("usable, without a link before, after {:?}", clock.elapsed());
+    let id = usable["status"]["reservationName"].as_str().unwrap().to_owned();
+    let node = shop.member.cluster.kubectl_json(&["get", "node", &id]).unwrap();
+    assert_eq!(node["status"]["allocatable"]["cpu"], "4");
+    assert_eq!(node["status"]["allocatable"]["memory"], "8Gi");
+    assert_eq!(node["metadata"]["labels"]["sublet.io/reservation"], id);
+
+    shop.member.cluster.apply(OFFLOADING).unwrap();
+    let ready = || {
+        let path =
+            "/apis/offloading.liqo.io/v1beta1/namespaces/web/namespaceoffloadings/offloading";
+        let found = shop.member.cluster.api().get(path).ok()?;
+        (found["status"]["offloadingPhase"] == "Ready").then_some(())
+    };
+    comes(&shop.agent, "a namespace over there", ready);
+    shop.member.cluster.apply(&deployment(&id)).unwrap();
+    shop.member.cluster.wait_until_deployed("web", "web").unwrap();
+    let there = || {
+        let pods = edge.member.cluster.kubectl_json(&["get", "pods", "-n", "web-shop"]).ok()?;
+        let running = |pod: &&Value| pod["status"]["phase"] == "Running";
+        (pods["items"].as_array()?.iter().filter(running).count() == 2).then_some(())
+    };
+    comes(&edge.agent, "two pods over there", there);
+
+    let clock = Stopwatch::start();
+    shop.member.cluster.kubectl(&["delete", "resourcerequest", "burst", "--timeout=60s"]).unwrap();
+    comes(&edge.agent, "the capacity to be back", || {
+        let told = at_broker(&town, "edge")?;
+        (told["resources"]["available"]["cpu"] == "16").then_some(())
+    });
+    println!("free again, with pods, after {:?}", clock.elapsed());
+    assert_eq!(town.reservation(&id)["status"]["phase"], "Released");
+    shop.member.cluster.kubectl(&["delete", "namespace", "web", "--timeout=60s"]).unwrap();
+    for (Side { member, agent, .. }, before) in sides.iter().zip(&before) {
+        let mut left = Vec::new();
+        let again = wait_for("everything as before", PATIENCE, || {
+            let now = inventory_of(member);
+            left = now.symmetric_difference(before).cloned().collect();
+            left.is_empty().then_some(())
+        });
+        assert!(again.is_ok(), "{}: {left:#?}\n{}", member.cluster.name(), agent.log_tail());
+    }
+    println!("everything is as before after {:?}", clock.elapsed());
+}
