@@ -260,6 +260,12 @@ impl Scene<'_> {
         Next { todo: said_after(pause, say), state, waiting: None }
     }
 
+    /// Says again what was asked for again.
+    pub(super) fn repeat(&self, say: Say, state: LinkState) -> Next {
+        let pause = self.talk.crossing(&say, self.now);
+        Next { todo: said_after(pause, say), state, waiting: None }
+    }
+
     /// Answers a letter, however often that was answered before.
     pub(super) fn answer(&self, say: Say, state: LinkState) -> Next {
         let pause = self.talk.hold(self.now);

@@ -12,6 +12,8 @@ use crate::relay::{Content, Error, LinkId, Nonce, Opened, TenantOffer, seal};
 /// The first pause before a letter is sent again, and the longest; each is twice the one before.
 const PAUSE_FIRST: Span = Span::from_secs(2);
 const PAUSE_MAX: Span = Span::from_secs(30);
+/// How long a letter may be on its way.
+const CROSSING: Span = Span::from_secs(1);
 /// The longest while the broker does not take letters: it may be back any moment.
 const UNSENT_PAUSE_MAX: Span = Span::from_secs(10);
 
@@ -83,7 +85,7 @@ impl Talk {
         match content {
             Content::Call => self.called = true,
             Content::TenantOffer(offer) => {
-                self.trouble = None;
+                (self.trouble, self.called) = (None, false);
                 self.offer = Some((header.link, offer));
             }
             Content::Unlink => self.unlink = Some(header.link),
@@ -100,6 +102,7 @@ impl Talk {
                 let plain = key.open(&sealed, &header)?;
                 let read = serde_json::from_slice(&plain);
                 self.access = Some(read.map_err(|error| Error::Unreadable(error.to_string()))?);
+                self.asked = None;
                 self.calm();
             }
             Content::Refusal { reason, message } => {
@@ -139,6 +142,13 @@ impl Talk {
         let repeated = self.said.as_ref().filter(|said| said.what == say.topic());
         let own = repeated.map_or(Span::ZERO, |said| left(said.at, pace(said.times), now));
         own.max(self.hold(now))
+    }
+
+    /// How long until this is to be said because it was asked for. Letters cross: what was said just
+    /// before is on its way, and is the answer.
+    pub(super) fn crossing(&self, say: &Say, now: Time) -> Span {
+        let repeated = self.said.as_ref().filter(|said| said.what == say.topic());
+        repeated.map_or(Span::ZERO, |said| left(said.at, CROSSING, now)).max(self.hold(now))
     }
 
     /// How long until anything is to be said: a broker that is not reached is not pestered.
@@ -259,6 +269,14 @@ mod tests {
         let say = Say::Nonce { nonce, link: LinkId::none() };
         assert_eq!(talk.pause(&say, at(0)), Span::ZERO);
         assert_eq!(talk.pause(&Say::Call, at(1)), Span::from_secs(1));
+    }
+
+    #[test]
+    fn what_is_asked_for_again_while_the_answer_is_on_its_way_waits_for_a_moment() {
+        let mut talk = Talk::default();
+        talk.said(&Say::Call, at(10));
+        assert_eq!(talk.crossing(&Say::Call, at(10)), CROSSING);
+        assert_eq!(talk.crossing(&Say::Call, at(11)), Span::ZERO);
     }
 
     #[test]
