@@ -165,13 +165,25 @@ impl Keeper {
 
     /// A slice that another cluster has here.
     async fn attend_lent(&self, peer: &ClusterId, name: &str) -> Answer<Outcome> {
-        let Some(slice) = self.ground.slices(peer).get_opt(name).await? else { return Ok(DONE) };
+        let slice = self.ground.slices(peer).get_opt(name).await?;
+        let recorded = self.recorded::<ProviderInstruction>(name).await?;
+        let Some(slice) = slice else {
+            // Whoever has the instruction sees to what is left of it; else nobody does.
+            let over = over(Side::Provider, peer, name);
+            return match recorded {
+                Some(_) => Ok(DONE),
+                None => self.provider.reclaim(&over).await.map(until_gone),
+            };
+        };
         if slice.metadata.deletion_timestamp.is_some() {
             return Ok(DONE);
         }
-        let decision = match self.recorded::<ProviderInstruction>(name).await? {
-            // Whoever hears the broker does the rest.
-            Some(order) if order.peer == *peer && order.duty != Duty::Keep => return Ok(DONE),
+        let decision = match recorded {
+            // Whoever hears the broker does the rest; what is left when the instruction goes is not his.
+            Some(order) if order.peer == *peer && order.duty != Duty::Keep => {
+                let grace = Duration::from_millis(self.ground.settings.grace.as_millis());
+                return Ok(Outcome::Done(Some(grace)));
+            }
             Some(order) if order.peer == *peer => {
                 return self.provider.grant(&order).await.map(|_| DONE);
             }
