@@ -125,6 +125,7 @@ impl Keeper {
             Ok(Some(why)) => (Some(why), LOOK_SOON),
             Err(error) => (Some(format!("Liqo cannot be looked at: {error}")), LOOK_SOON),
         };
+        self.ground.metrics.enforced(why.is_none());
         let is_news = self.unwilling.send_if_modified(|known| {
             let is_news = *known != why;
             known.clone_from(&why);
@@ -187,7 +188,7 @@ impl Keeper {
             Some(order) if order.peer == *peer => {
                 return self.provider.grant(&order).await.map(|_| DONE);
             }
-            Some(_) => Decision::denied("ReservedForAnother", "it is reserved for another cluster"),
+            Some(_) => Decision::for_another(),
             None if Mark::Reclaimed.of(&slice).is_some() => {
                 return self
                     .provider
@@ -206,10 +207,10 @@ impl Keeper {
                 if age < grace {
                     return Ok(Outcome::Done(Some(Duration::from_millis(grace - age))));
                 }
-                Decision::denied("NoReservation", "there is no reservation of this name here")
+                Decision::no_reservation()
             }
         };
-        let is_said = self.provider.decide(&slice, &decision).await?;
+        let is_said = self.provider.deny(&slice, &decision).await?;
         Ok(if is_said { DONE } else { Outcome::Retry(None) })
     }
 
