@@ -123,7 +123,11 @@ impl Keeper {
         let (why, again) = match self.ground.unenforced().await {
             Ok(None) => (None, LOOK_EVERY),
             Ok(Some(why)) => (Some(why), LOOK_SOON),
-            Err(error) => (Some(format!("Liqo cannot be looked at: {error}")), LOOK_SOON),
+            Err(error) => {
+                // What was seen last holds while the API server does not answer.
+                let known = self.unwilling.borrow().is_some();
+                (known.then(|| format!("Liqo cannot be looked at: {error}")), LOOK_SOON)
+            }
         };
         self.ground.metrics.enforced(why.is_none());
         let is_news = self.unwilling.send_if_modified(|known| {
