@@ -300,7 +300,10 @@ impl Scene<'_> {
                 LinkState::Failed(trouble.clone())
             }
             Some((_, trouble)) => LinkState::Pending(trouble.to_string()),
-            None => LinkState::Pending(text),
+            None => LinkState::Pending(match self.talk.unsent() {
+                Some(why) => format!("the broker does not take a letter: {why}"),
+                None => text,
+            }),
         }
     }
 }

@@ -12,6 +12,8 @@ use crate::relay::{Content, Error, LinkId, Nonce, Opened, TenantOffer, seal};
 /// The first pause before a letter is sent again, and the longest; each is twice the one before.
 const PAUSE_FIRST: Span = Span::from_secs(2);
 const PAUSE_MAX: Span = Span::from_secs(30);
+/// The longest while the broker does not take letters: it may be back any moment.
+const UNSENT_PAUSE_MAX: Span = Span::from_secs(10);
 
 /// What was said.
 #[derive(Debug, Default)]
@@ -43,8 +45,8 @@ pub(super) struct Talk {
     /// What the provider refused, and since when.
     refused: Option<(Time, Trouble)>,
     said: Option<Said>,
-    /// When a letter could not even be given to the broker.
-    unreached: Option<Time>,
+    /// That letters cannot even be given to the broker.
+    unsent: Option<Unsent>,
     waiting: Option<(For, Time)>,
     /// The expiry of the letter that was sent last: each is later than the one before.
     last_expiry: Option<Time>,
@@ -55,6 +57,14 @@ struct Said {
     what: (&'static str, LinkId),
     at: Time,
     times: u32,
+}
+
+/// That letters cannot be sent: since the so many-th try, and why.
+#[derive(Debug)]
+struct Unsent {
+    at: Time,
+    times: u32,
+    why: String,
 }
 
 impl Talk {
@@ -133,18 +143,27 @@ impl Talk {
 
     /// How long until anything is to be said: a broker that is not reached is not pestered.
     pub(super) fn hold(&self, now: Time) -> Span {
-        self.unreached.map_or(Span::ZERO, |at| left(at, PAUSE_FIRST, now))
+        let pause = |unsent: &Unsent| pace(unsent.times).min(UNSENT_PAUSE_MAX);
+        self.unsent.as_ref().map_or(Span::ZERO, |unsent| left(unsent.at, pause(unsent), now))
+    }
+
+    /// Why letters cannot be sent, if they cannot.
+    pub(super) fn unsent(&self) -> Option<&str> {
+        self.unsent.as_ref().map(|unsent| unsent.why.as_str())
+    }
+
+    /// Something could not be said.
+    pub(super) fn not_said(&mut self, why: String, now: Time) {
+        let times = self.unsent.as_ref().map_or(0, |unsent| unsent.times).saturating_add(1);
+        self.unsent = Some(Unsent { at: now, times, why });
     }
 
     /// It was said; whether it arrives is another matter.
-    pub(super) fn said(&mut self, say: &Say, now: Time, reached: bool) {
+    pub(super) fn said(&mut self, say: &Say, now: Time) {
         let what = say.topic();
         let before = self.said.as_ref().filter(|said| said.what == what);
         let times = before.map_or(0, |said| said.times);
-        self.unreached = (!reached).then_some(now);
-        if !reached {
-            return;
-        }
+        self.unsent = None;
         self.said = Some(Said { what, at: now, times: times.saturating_add(1) });
         match say {
             Say::Nonce { .. } => self.called = false,
@@ -212,7 +231,7 @@ mod tests {
         let (mut talk, mut now, mut pauses) = (Talk::default(), at(0), Vec::new());
         for _ in 0..7 {
             assert_eq!(talk.pause(&Say::Call, now), Span::ZERO);
-            talk.said(&Say::Call, now, true);
+            talk.said(&Say::Call, now);
             let pause = talk.pause(&Say::Call, now);
             pauses.push(pause.as_millis() / 1000);
             now = now.checked_add(pause).unwrap();
@@ -223,17 +242,19 @@ mod tests {
     #[test]
     fn while_the_broker_is_not_reached_it_is_tried_often() {
         let mut talk = Talk::default();
-        for second in 0..20 {
-            talk.said(&Say::Call, at(second), false);
-        }
-        assert_eq!(talk.pause(&Say::Call, at(19)), PAUSE_FIRST);
-        assert_eq!(talk.hold(at(21)), Span::ZERO);
+        talk.not_said("no".to_owned(), at(0));
+        assert_eq!(talk.pause(&Say::Call, at(0)), PAUSE_FIRST);
+        (1..20).for_each(|second| talk.not_said("no".to_owned(), at(second)));
+        assert_eq!(talk.pause(&Say::Call, at(19)), UNSENT_PAUSE_MAX);
+        assert_eq!((talk.hold(at(29)), talk.unsent()), (Span::ZERO, Some("no")));
+        talk.said(&Say::Call, at(29));
+        assert_eq!((talk.hold(at(29)), talk.unsent()), (Span::ZERO, None));
     }
 
     #[test]
     fn something_else_is_said_at_once() {
         let mut talk = Talk::default();
-        talk.said(&Say::Call, at(0), true);
+        talk.said(&Say::Call, at(0));
         let nonce: Nonce = "bm9uY2Vub25jZW5vbmNl".parse().unwrap();
         let say = Say::Nonce { nonce, link: LinkId::none() };
         assert_eq!(talk.pause(&say, at(0)), Span::ZERO);
