@@ -257,9 +257,10 @@ impl Metrics {
         self.lending.set(i64::from(is_enforced));
     }
 
-    /// A letter of another cluster was not believed.
-    pub fn letter_refused(&self, reason: &'static str) {
-        self.letters_refused.get_or_create(&OfRefusal { reason: Word(reason) }).inc();
+    /// A letter of another cluster was not believed; says how many were not for this reason.
+    pub fn letter_refused(&self, reason: &'static str) -> u64 {
+        let refused = self.letters_refused.get_or_create(&OfRefusal { reason: Word(reason) });
+        refused.inc().saturating_add(1)
     }
 
     /// The Advertisement object was written, or was not.

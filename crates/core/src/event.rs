@@ -44,13 +44,12 @@ impl Basis {
     pub fn room(&self, held: &Resources) -> Resources {
         let beyond_use = held.minus_floor(&self.covered);
         let taken = beyond_use.checked_add(&self.ghosts);
-        match taken.and_then(|sum| sum.checked_add(&self.allocated)) {
-            Ok(taken) => self.allocatable.minus_floor(&taken),
+        if let Ok(taken) = taken.and_then(|sum| sum.checked_add(&self.allocated)) {
+            self.allocatable.minus_floor(&taken)
+        } else {
             // Of something more than 64 bits are taken: none of that is free, whatever of the rest.
-            Err(_) => {
-                let free = self.allocatable.minus_floor(&self.allocated);
-                free.minus_floor(&self.ghosts).minus_floor(&beyond_use)
-            }
+            let free = self.allocatable.minus_floor(&self.allocated);
+            free.minus_floor(&self.ghosts).minus_floor(&beyond_use)
         }
     }
 
