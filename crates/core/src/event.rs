@@ -42,9 +42,15 @@ pub struct Basis {
 impl Basis {
     /// What is free on the provider while the ledger holds `held` there.
     pub fn room(&self, held: &Resources) -> Resources {
-        // One after the other: where more than 64 bits are taken of something, none of it is free.
-        let free = self.allocatable.minus_floor(&self.allocated).minus_floor(&self.ghosts);
-        free.minus_floor(&held.minus_floor(&self.covered))
+        let beyond_use = held.minus_floor(&self.covered);
+        let taken = beyond_use.checked_add(&self.ghosts);
+        if let Ok(taken) = taken.and_then(|sum| sum.checked_add(&self.allocated)) {
+            self.allocatable.minus_floor(&taken)
+        } else {
+            // Of something more than 64 bits are taken: none of that is free, whatever of the rest.
+            let free = self.allocatable.minus_floor(&self.allocated);
+            free.minus_floor(&self.ghosts).minus_floor(&beyond_use)
+        }
     }
 
     /// How much the provider has too little for what is taken there, of each resource of which the

@@ -221,16 +221,22 @@ pub enum Refusal {
     #[error("there is no such reservation: list yours to see what there is")]
     NotFound,
     /// Not possible where it stands.
-    #[error("the reservation is {0}: this is not possible any more, or not yet")]
+    #[error(
+        "the reservation is {0}: this is not possible any more, or not yet; read it again, and ask \
+         anew if you still need it"
+    )]
     Phase(Phase),
     /// A generation that was never issued.
-    #[error("the newest instruction of this reservation has generation {0}")]
+    #[error(
+        "the newest instruction of this reservation has generation {0}: read your instructions \
+         again, and acknowledge what was carried out"
+    )]
     Generation(Generation),
     /// Wrong in itself.
     #[error(transparent)]
     Ask(#[from] AskError),
     /// Longer than the operator lets it.
-    #[error("the longest {what} here is {} s", limit.as_millis() / 1000)]
+    #[error("the longest {what} here is {} s: ask for no more than that", limit.as_millis() / 1000)]
     TooLong {
         /// Which of them.
         what: &'static str,

@@ -98,3 +98,14 @@ fn of_clusters_with_less_than_is_held_those_are_named_that_need_the_least() {
     let needs = Some(gpus(Resources::default(), 2));
     assert_eq!(why.nearest[1].more, needs, "what is asked for is there");
 }
+
+#[test]
+fn where_more_than_64_bits_are_taken_of_one_resource_the_others_are_counted_all_the_same() {
+    let size = || Resources::new(8000, 16 * GI);
+    let mut fleet = Fleet::new().with("c1", size(), size());
+    fleet.reserve("c0", &ask(500, GI)).unwrap();
+    let allocated = Resources::new(100, u64::MAX);
+    fleet.hear(Advertisement { allocated, ..fleet.word(&id("c1")) });
+    assert_eq!(fleet.books.room(&id("c1")), Resources::new(7400, 0));
+    assert!(fleet.books.is_overcommitted(&id("c1")));
+}

@@ -138,6 +138,10 @@ fn fsck_judges_a_resize_by_its_growth() {
     let full = Basis { allocatable: Resources::new(1, 1), ..basis(Time::from_millis(4000)) };
     assert_eq!(codes(&log(resize(5000, full.clone()))), ["takes-more-than-free"]);
     assert_eq!(codes(&log(resize(1, full))), [""; 0], "a shrink takes nothing");
+    let short = Basis { allocatable: Resources::new(9000, 0), ..basis(Time::from_millis(4000)) };
+    let found = codes(&log(resize(5000, short.clone())));
+    assert_eq!(found, ["provider-overcommitted"], "there is cpu, and less memory than is held");
+    assert_eq!(codes(&log(resize(1, short))), [""; 0]);
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::PATIENCE;
 use crate::api::Api;
 use crate::error::Error;
+use crate::wait::wait_for;
 
 const COLLECTIONS: [&str; 24] = [
     "/apis/authentication.liqo.io/v1beta1/resourceslices",
@@ -37,7 +39,8 @@ const COLLECTIONS: [&str; 24] = [
 pub fn inventory(api: &Api) -> Result<BTreeSet<String>, Error> {
     let mut all = BTreeSet::new();
     for collection in COLLECTIONS {
-        let list = api.get(collection)?;
+        // A kind that was just installed is not served at once.
+        let list = wait_for(collection, PATIENCE, || api.get(collection).ok())?;
         for item in list["items"].as_array().into_iter().flatten() {
             let text = |key: &str| item["metadata"][key].as_str().unwrap_or_default().to_owned();
             all.insert(format!("{collection} {}/{}", text("namespace"), text("name")));

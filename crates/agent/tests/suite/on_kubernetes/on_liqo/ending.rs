@@ -17,7 +17,7 @@ pub(super) async fn a_release_leaves_nothing_behind(world: &mut World<'_>) {
     }
     let clock = Stopwatch::start();
     tokio::join!(world.end("rsv-first"), world.end("rsv-second"));
-    println!("  two released after {:?}", clock.elapsed());
+    eprintln!("  two released after {:?}", clock.elapsed());
     before.is_back(world).await;
     // What was never there ends as well.
     let never = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-never", &small()) };
@@ -33,7 +33,7 @@ pub(super) async fn pods_leave_before_their_node_does(world: &mut World<'_>) {
     put(world, "guest", "rsv-pods", json!({})).await;
     let clock = Stopwatch::start();
     world.end("rsv-pods").await;
-    println!("  released with a pod after {:?}", clock.elapsed());
+    eprintln!("  released with a pod after {:?}", clock.elapsed());
     assert!(is_gone(&world.rome.api, &pod_path("guest")));
     assert_eq!(remote(&world.milan.api).len(), 0);
     stay_home(world).await;

@@ -28,7 +28,7 @@ pub(super) async fn a_lost_provider_is_given_up_and_cleans_up_when_it_returns(
     // That the broker says it is gone, and not to be taken down, means that nobody waits for Milan.
     let lost = Order { duty: Duty::Gone, ..world.rome.order("rsv-lost", &small()) };
     world.rome.is_gone(&lost).await;
-    println!("  given up after {:?}", clock.elapsed());
+    eprintln!("  given up after {:?}", clock.elapsed());
     assert!(is_gone(&world.rome.api, "/api/v1/nodes/rsv-lost"));
     assert!(is_gone(&world.rome.api, &pod_path("guest")));
     assert!(is_gone(&world.rome.api, &world.rome.slice("rsv-lost")));

@@ -20,7 +20,7 @@ macro_rules! scenarios {
     ($($scenario:path),* $(,)?) => {{
         let clock = Stopwatch::start();
         let rig = world::Rig::start();
-        println!("a pair with Liqo after {:?}", clock.elapsed());
+        eprintln!("a pair with Liqo after {:?}", clock.elapsed());
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
         runtime.unwrap().block_on(async {
@@ -28,7 +28,7 @@ macro_rules! scenarios {
             $(
                 let clock = Stopwatch::start();
                 $scenario(&mut world).await;
-                println!("{} after {:?}", stringify!($scenario), clock.elapsed());
+                eprintln!("{} after {:?}", stringify!($scenario), clock.elapsed());
             )*
         });
     }};
@@ -57,6 +57,12 @@ fn a_reservation_ends_with_nothing_left_of_it() {
         ending::a_disruption_budget_is_honoured_until_the_deadline,
         ending::the_last_node_takes_the_remote_namespaces_with_it,
         ending::both_may_be_restarted_between_any_two_steps,
+    );
+}
+
+#[test]
+fn an_end_comes_whoever_does_not_want_it() {
+    scenarios!(
         stubborn::a_stuck_pod_stops_nobody_else,
         stubborn::a_requester_that_is_silent_loses_its_pods,
         stubborn::what_nobody_wants_is_swept,

@@ -30,8 +30,7 @@ impl Snapshot {
                 found.is_empty().then_some(())
             }),
         );
-        if looked.await.is_err() {
-            panic!("not as before: {:#?}", differences.lock().unwrap());
-        }
+        let is_back = looked.await.is_ok();
+        assert!(is_back, "not as before: {:#?}", differences.lock().unwrap());
     }
 }
