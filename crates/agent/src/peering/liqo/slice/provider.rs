@@ -78,25 +78,45 @@ impl Provider {
     }
 
     /// Keeps the amounts for the requester: the link is there, and what its slice is granted is this.
+    /// Nobody gets into a cluster that cannot enforce what it lends. What was granted is kept as it was
+    /// granted whatever is the matter with the link, and does not end by that.
     pub(crate) async fn keep(&self, order: &Order) -> Answer<Progress> {
-        match self.links.ensure(Side::Provider, &order.peer).await {
-            LinkState::Ready => self.grant(order).await,
-            LinkState::Pending(why) => Ok(Progress::Pending(why)),
-            LinkState::Failed(trouble) => Ok(Progress::Failed(trouble.to_string())),
+        let slice = self.ground.slices(&order.peer).get_opt(&order.reservation).await?;
+        let is_granted = slice.is_some_and(|slice| slice.is_granted());
+        if let Some(why) = self.unwilling().filter(|_| !is_granted) {
+            return Ok(Progress::Pending(why));
         }
+        let trouble = match self.links.ensure(Side::Provider, &order.peer).await {
+            LinkState::Ready => return self.grant(order).await,
+            LinkState::Pending(why) => Progress::Pending(why),
+            LinkState::Failed(trouble) if is_granted => Progress::Pending(trouble.to_string()),
+            LinkState::Failed(trouble) => Progress::Failed(trouble.to_string()),
+        };
+        if is_granted {
+            self.grant(order).await?;
+        }
+        Ok(trouble)
+    }
+
+    /// Why nothing more is lent now.
+    fn unwilling(&self) -> Option<String> {
+        let why = self.unwilling.borrow();
+        why.as_ref().map(|why| format!("this cluster does not lend now: {why}"))
     }
 
     /// Grants the slice what is reserved, if there is one: the requester may not have asked yet. That
     /// is in force when Liqo's quota says so too.
     pub(super) async fn grant(&self, order: &Order) -> Answer<Progress> {
-        if let Some(why) = self.unwilling.borrow().clone() {
-            return Ok(Progress::Pending(format!("this cluster does not lend now: {why}")));
-        }
+        let unwilling = self.unwilling();
         let slices = self.ground.slices(&order.peer);
         for _ in 0..CONFLICTS_MAX {
-            let Some(slice) = slices.get_opt(&order.reservation).await? else {
-                return Ok(Progress::Ready);
-            };
+            let slice = slices.get_opt(&order.reservation).await?;
+            if let Some(why) = &unwilling
+                && slice.as_ref().is_none_or(|slice| !slice.is_granted())
+            {
+                return Ok(Progress::Pending(why.clone()));
+            }
+            let Some(slice) = slice else { return Ok(Progress::Ready) };
             if slice.metadata.deletion_timestamp.is_some() {
                 return Ok(pending("an earlier slice of this name is still going"));
             }
@@ -113,7 +133,11 @@ impl Provider {
                 && is_same(&status.resources, &grant)
                 && label == Some(&order.reservation)
             {
-                return self.in_force(order, &grant).await;
+                // What was granted is put right all the same; it is not said to be enforced.
+                return match unwilling {
+                    Some(why) => Ok(Progress::Pending(why)),
+                    None => self.in_force(order, &grant).await,
+                };
             }
             let status = json!({
                 "resources": grant,
