@@ -26,6 +26,8 @@ pub const RECLAIMED_SINCE: &str = "sublet.io/reclaimed-since";
 pub const TENANT_ROLE: &str = "sublet-agent-tenant";
 /// The admission policy against grants that a consumer makes to itself.
 pub const POLICY: &str = "sublet-liqo-slices";
+/// The admission policy against pods that a consumer holds on to.
+pub const POD_POLICY: &str = "sublet-liqo-pods";
 
 /// The other cluster, on whatever is about one.
 pub const REMOTE_CLUSTER_ID: &str = "liqo.io/remote-cluster-id";
@@ -58,9 +60,17 @@ pub const CSR_LABEL: &str = "liqo.io/remote-tenant-csr";
 /// The annotation of a `ForeignCluster` that is given up.
 pub const UNREACHABLE: &str = "liqo.io/foreign-cluster-permanently-unreachable";
 
+/// How the name of every tenant namespace begins.
+pub const TENANT_PREFIX: &str = "liqo-tenant-";
+
 /// The namespace in which everything about a pair is, on either side.
 pub fn tenant_namespace(peer: &ClusterId) -> String {
-    format!("liqo-tenant-{peer}")
+    format!("{TENANT_PREFIX}{peer}")
+}
+
+/// With whom a tenant namespace is. Labels can be written by others; namespaces are not theirs.
+pub fn tenant_of(namespace: &str) -> Option<ClusterId> {
+    namespace.strip_prefix(TENANT_PREFIX)?.parse().ok()
 }
 
 /// The Secret in which Liqo keeps the certificate of a slice, at its provider.

@@ -182,7 +182,13 @@ impl Keeper {
             };
         };
         if slice.metadata.deletion_timestamp.is_some() {
-            return Ok(DONE);
+            // One that is held on to, and that nobody else sees to, is taken all the same.
+            let is_held = recorded.is_none() && !slice.finalizers().is_empty();
+            let over = over(Side::Provider, peer, name);
+            return match is_held {
+                true => self.provider.take_back(&over).await.map(until_gone),
+                false => Ok(DONE),
+            };
         }
         let decision = match recorded {
             // Whoever hears the broker does the rest; what is left when the instruction goes is not his.

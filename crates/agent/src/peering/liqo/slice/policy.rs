@@ -1,5 +1,6 @@
-//! What keeps a consumer from granting itself something: its certificate lets it write the status of
-//! its slices here, and choose Liqo's own class, which grants whatever is asked.
+//! What keeps a consumer within what it was given. Its certificates let it write the status of its
+//! slices here, choose Liqo's own class, which grants whatever is asked, pose as another cluster in
+//! labels, and hold on with finalizers to what is taken back.
 
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
@@ -8,67 +9,149 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::ground::{Answer, Ground};
-use crate::peering::liqo::names::{CLASS, POLICY, RECLAIMED_SINCE, WRITER};
+use crate::peering::liqo::names::{
+    CLASS, ORGANIZATION, ORIGIN_ID, POD_POLICY, POLICY, RECLAIMED_SINCE, REMOTE_CLUSTER_ID,
+    REPLICATED, REPLICATION, TENANT_PREFIX, WRITER,
+};
+
+/// More than any request for a certificate has, as base64.
+const REQUEST_MAX: usize = 4096;
 
 impl Ground {
-    /// Installs the policy, or puts it right.
+    /// Installs the policies, or puts them right.
     pub(super) async fn install_policy(&self) -> Answer<()> {
         let writer = PatchParams::apply(WRITER).force();
         let policies = self.all::<ValidatingAdmissionPolicy>();
-        policies.patch(POLICY, &writer, &Patch::Apply(&policy())).await?;
         let bindings = self.all::<ValidatingAdmissionPolicyBinding>();
-        bindings.patch(POLICY, &writer, &Patch::Apply(&binding())).await?;
+        for (name, spec) in [(POLICY, slices()), (POD_POLICY, pods())] {
+            policies.patch(name, &writer, &Patch::Apply(&policy(name, &spec))).await?;
+            bindings.patch(name, &writer, &Patch::Apply(&binding(name))).await?;
+        }
         Ok(())
     }
 }
 
-fn policy() -> Value {
-    let mark = |object: &str| {
+/// About the slices that other clusters have here.
+fn slices() -> Value {
+    let written = |rule: &str| format!("request.operation == 'DELETE' || ({rule})");
+    let is_theirs = |value: &str| format!("{value} == request.userInfo.username");
+    let names = [
+        format!("{} == 'true'", label(REPLICATED)),
+        format!("{} != 'true'", label(REPLICATION)),
+        is_theirs(&label(ORIGIN_ID)),
+        is_theirs(&label(REMOTE_CLUSTER_ID)),
         format!(
-            "({object} != null && has({object}.metadata.annotations) && \
-             '{RECLAIMED_SINCE}' in {object}.metadata.annotations ? \
-             {object}.metadata.annotations['{RECLAIMED_SINCE}'] : '')"
-        )
-    };
+            "(!has(object.spec.consumerClusterID) || {})",
+            is_theirs("object.spec.consumerClusterID")
+        ),
+        format!("request.namespace == '{TENANT_PREFIX}' + request.userInfo.username"),
+    ];
+    let (new, old) = (mark("object"), mark("oldObject"));
     json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": { "name": POLICY },
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": { "resourceRules": [{
-                "apiGroups": ["authentication.liqo.io"],
-                "apiVersions": ["*"],
-                "operations": ["CREATE", "UPDATE"],
-                "resources": ["resourceslices", "resourceslices/status"],
-            }]},
-            "matchConditions": [{
-                "name": "from-a-peer",
-                "expression": "'liqo.io' in request.userInfo.groups",
-            }],
-            "validations": [
-                {
-                    "expression": "!has(request.subResource) || request.subResource != 'status'",
-                    "message": "a consumer may not write the status of a ResourceSlice",
-                },
-                {
-                    "expression": format!("has(object.spec.class) && object.spec.class == '{CLASS}'"),
-                    "message": "only slices of reservations are served here",
-                },
-                {
-                    "expression": format!("{} == {}", mark("object"), mark("oldObject")),
-                    "message": "since when a slice is taken back is the provider's to say",
-                },
-            ],
-        },
+        "failurePolicy": "Fail",
+        "matchConstraints": constraints("authentication.liqo.io",
+                                        &["resourceslices", "resourceslices/status"]),
+        "matchConditions": [{
+            "name": "from-a-peer",
+            "expression": format!("'{ORGANIZATION}' in request.userInfo.groups"),
+        }],
+        "validations": [
+            validation("!has(request.subResource) || request.subResource != 'status'",
+                       "a consumer may not write the status of a ResourceSlice"),
+            validation(&written(&format!("has(object.spec.class) && object.spec.class == '{CLASS}'")),
+                       "only slices of reservations are served here"),
+            validation(&written(&format!("{new} == {old}")),
+                       "since when a slice is taken back is the provider's to say"),
+            validation(&written(&names.join(" && ")),
+                       "a consumer has slices in its own name alone, in its own namespace"),
+            validation(&written(&format!(
+                           "!has(object.spec.csr) || size(object.spec.csr) <= {REQUEST_MAX}")),
+                       "a request for a certificate is not that long"),
+            validation(&written(&no_new_finalizers()),
+                       "a consumer may not hold on to a slice with a finalizer"),
+            validation(&no_orphans(), "a consumer may not leave anything behind"),
+        ],
     })
 }
 
-fn binding() -> Value {
+/// About the pods that they have here. Liqo and the parts of Kubernetes are `system:` users.
+fn pods() -> Value {
+    let written = format!("request.operation == 'DELETE' || ({})", no_new_finalizers());
+    json!({
+        "failurePolicy": "Fail",
+        "matchConstraints": constraints("offloading.liqo.io", &["shadowpods"]),
+        "matchConditions": [{
+            "name": "from-outside",
+            "expression": "!request.userInfo.username.startsWith('system:') && \
+                           !('system:masters' in request.userInfo.groups)",
+        }],
+        "validations": [
+            validation(&written, "a consumer may not hold on to a pod with a finalizer"),
+            validation(&no_orphans(), "a consumer may not leave pods behind"),
+        ],
+    })
+}
+
+fn constraints(group: &str, resources: &[&str]) -> Value {
+    json!({ "resourceRules": [{
+        "apiGroups": [group],
+        "apiVersions": ["*"],
+        "operations": ["CREATE", "UPDATE", "DELETE"],
+        "resources": resources,
+    }]})
+}
+
+fn validation(expression: &str, message: &str) -> Value {
+    json!({ "expression": expression, "message": message })
+}
+
+/// What a label says; nothing if it is not there.
+fn label(name: &str) -> String {
+    format!(
+        "(has(object.metadata.labels) && '{name}' in object.metadata.labels ? \
+         object.metadata.labels['{name}'] : '')"
+    )
+}
+
+/// Since when an object is being taken back; nothing if it is not.
+fn mark(object: &str) -> String {
+    format!(
+        "({object} != null && has({object}.metadata.annotations) && \
+         '{RECLAIMED_SINCE}' in {object}.metadata.annotations ? \
+         {object}.metadata.annotations['{RECLAIMED_SINCE}'] : '')"
+    )
+}
+
+/// No finalizer that was not there before.
+fn no_new_finalizers() -> String {
+    "!has(object.metadata.finalizers) || object.metadata.finalizers.all(name, \
+     oldObject != null && has(oldObject.metadata.finalizers) && \
+     name in oldObject.metadata.finalizers)"
+        .to_owned()
+}
+
+/// Whatever is deleted goes with all that belongs to it.
+fn no_orphans() -> String {
+    "request.operation != 'DELETE' || !has(request.options) || \
+     ((!has(request.options.propagationPolicy) || request.options.propagationPolicy != 'Orphan') && \
+     (!has(request.options.orphanDependents) || request.options.orphanDependents != true))"
+        .to_owned()
+}
+
+fn policy(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": { "name": name },
+        "spec": spec,
+    })
+}
+
+fn binding(name: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": { "name": POLICY },
-        "spec": { "policyName": POLICY, "validationActions": ["Deny"] },
+        "metadata": { "name": name },
+        "spec": { "policyName": name, "validationActions": ["Deny"] },
     })
 }

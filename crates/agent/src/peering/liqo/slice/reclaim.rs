@@ -5,14 +5,15 @@
 use futures_util::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ListParams, PartialObjectMeta};
+use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Preconditions};
 use kube::{Api, ResourceExt};
+use serde_json::json;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::{Duty, Side};
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::{FromDer, X509CertificationRequest};
 
-use super::ground::{Answer, Mark, delete};
+use super::ground::{Answer, Mark, code, delete, gone, merge};
 use super::provider::{Decision, Provider};
 use crate::collect::quota_user;
 use crate::peering::Removal;
@@ -22,6 +23,10 @@ use crate::transport::Order;
 
 /// How many shadow pods are removed at the same time.
 const AT_ONCE: usize = 8;
+/// How many pods are seen to at a look; the others at the next one.
+const PODS_MAX: u32 = 100;
+/// How long a pod of a slice that is over may take to end, whatever it says itself.
+const GRACE_SECONDS: u32 = 10;
 
 impl Provider {
     /// Takes the slice back when nobody else is at it, and says how far that is.
@@ -53,7 +58,10 @@ impl Provider {
             if order.duty != Duty::Gone && !is_going && waited < self.ground.settings.patience {
                 return Ok(pending("the requester is given time to take its pods away"));
             }
-            if !is_going && !self.deny(slice, &Decision::over()).await? {
+            // Liqo makes a quota again as long as there is a slice that is granted: one that goes by
+            // itself is left alone, one that is held is not.
+            let is_held = !slice.finalizers().is_empty();
+            if (!is_going || is_held) && !self.deny(slice, &Decision::over()).await? {
                 return Ok(pending("somebody else has just changed the slice"));
             }
         }
@@ -63,9 +71,29 @@ impl Provider {
         match &slice {
             Some(slice) => {
                 delete(&slices, slice).await?;
+                self.let_go(&slices, slice).await?;
                 Ok(pending("the slice is being removed"))
             }
             None => self.tidy(order, &user).await,
+        }
+    }
+
+    /// Takes the finalizers off a slice of which nothing is left: Liqo has none there, so somebody holds
+    /// on to it. Kubernetes' own are seen to by Kubernetes.
+    async fn let_go(&self, slices: &Api<ResourceSlice>, slice: &ResourceSlice) -> Answer<()> {
+        let is_own = |name: &&String| name.as_str() == "foregroundDeletion";
+        let kept: Vec<_> = slice.finalizers().iter().filter(is_own).collect();
+        let is_held = kept.len() < slice.finalizers().len();
+        if slice.metadata.deletion_timestamp.is_none() || !is_held {
+            return Ok(());
+        }
+        tracing::warn!(slice = slice.name_any(), finalizers = ?slice.finalizers(),
+            "a slice that is over is held by finalizers, which are taken off");
+        let version = slice.resource_version();
+        let change = json!({ "metadata": { "resourceVersion": version, "finalizers": kept } });
+        match merge(slices, &slice.name_any(), &change).await {
+            Err(error) if code(&error) == Some(409) => Ok(()),
+            changed => changed,
         }
     }
 
@@ -84,7 +112,12 @@ impl Provider {
         while let Some(removal) = removals.next().await {
             removal?;
         }
-        let pods = self.ground.all::<Pod>().list_metadata(&theirs.limit(1)).await?.items;
+        let pods = self.ground.all::<Pod>().list_metadata(&theirs.limit(PODS_MAX)).await?.items;
+        let each: Vec<_> = pods.iter().map(|pod| self.remove_pod(pod).boxed()).collect();
+        let mut removals = stream::iter(each).buffer_unordered(AT_ONCE);
+        while let Some(removal) = removals.next().await {
+            removal?;
+        }
         Ok(match (pods.first(), shadows.is_empty() && quota.is_none()) {
             (Some(pod), _) => {
                 let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
@@ -102,6 +135,26 @@ impl Provider {
         let shadows: Api<PartialObjectMeta<ShadowPod>> =
             Api::namespaced(self.ground.client.clone(), &namespace);
         delete(&shadows, shadow).await
+    }
+
+    /// They do not choose themselves how long they take to end.
+    async fn remove_pod(&self, pod: &PartialObjectMeta<Pod>) -> Answer<()> {
+        let left = pod.metadata.deletion_grace_period_seconds;
+        if left.is_some_and(|left| left <= i64::from(GRACE_SECONDS)) {
+            return Ok(());
+        }
+        let pods: Api<Pod> =
+            Api::namespaced(self.ground.client.clone(), &pod.namespace().unwrap_or_default());
+        let how = DeleteParams {
+            grace_period_seconds: Some(GRACE_SECONDS),
+            preconditions: Some(Preconditions { uid: pod.uid(), resource_version: None }),
+            ..DeleteParams::default()
+        };
+        match gone(pods.delete(&pod.name_any(), &how).await) {
+            // There is another one of this name by now: it is seen to at the next look.
+            Err(error) if code(&error) == Some(409) => Ok(()),
+            removed => removed.map(drop),
+        }
     }
 
     /// Nothing is left of it but what Liqo forgets: the certificate, and the request for it.

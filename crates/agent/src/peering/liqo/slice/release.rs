@@ -9,7 +9,7 @@ use sublet_core::id::ClusterId;
 use sublet_core::instruction::{Duty, Side};
 
 use super::ground::{Answer, Mark, delete, merge};
-use super::requester::{Requester, is_virtual};
+use super::requester::{Requester, is_of};
 use crate::peering::Removal;
 use crate::peering::liqo::kinds::{ForeignCluster, ResourceSlice};
 use crate::peering::liqo::names::{
@@ -25,7 +25,7 @@ impl Requester {
             (ground.slices(&order.peer), ground.virtual_nodes(&order.peer));
         let slice = slices.get_opt(name).await?;
         let virtual_node = virtual_nodes.get_opt(name).await?;
-        let node = ground.nodes().get_opt(name).await?.filter(is_virtual);
+        let node = ground.nodes().get_opt(name).await?.filter(|node| is_of(node, &order.peer));
         if slice.is_none() && virtual_node.is_none() && node.is_none() {
             return self.tidy(order).await;
         }

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
+use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
 
 use super::amounts::{asked, is_exactly, is_same, text};
@@ -134,8 +135,10 @@ impl Requester {
         let Some(node) = self.ground.nodes().get_opt(&order.reservation).await? else {
             return Ok(pending("the virtual node is being made"));
         };
-        if !is_virtual(&node) {
-            return Ok(pending("there is a node of this name which is not virtual: rename it"));
+        if !is_of(&node, &order.peer) {
+            return Ok(pending(
+                "there is a node of this name which is not the provider's: rename it",
+            ));
         }
         let status = node.status.unwrap_or_default();
         let has = status.allocatable.unwrap_or_default();
@@ -152,9 +155,10 @@ impl Requester {
     }
 }
 
-/// Is it Liqo's, and not a machine?
-pub(super) fn is_virtual(node: &Node) -> bool {
-    node.labels().get(NODE_TYPE).is_some_and(|kind| kind == VIRTUAL_NODE)
+/// Is it Liqo's, and not a machine, and of this provider?
+pub(super) fn is_of(node: &Node, provider: &ClusterId) -> bool {
+    let label = |name: &str| node.labels().get(name).map(String::as_str);
+    (label(NODE_TYPE), label(REMOTE_CLUSTER_ID)) == (Some(VIRTUAL_NODE), Some(provider.as_str()))
 }
 
 /// Why no slice can ever be made of an order.

@@ -14,7 +14,7 @@ use super::ground::{Answer, Ground, Mark, delete};
 use crate::peering::IsLive;
 use crate::peering::liqo::kinds::ResourceSlice;
 use crate::peering::liqo::names::{
-    CLASS, REMOTE_CLUSTER_ID, REPLICATED, REPLICATION, TENANT_NAMESPACE, certificate_secret,
+    CLASS, REPLICATED, REPLICATION, TENANT_NAMESPACE, certificate_secret, tenant_of,
 };
 
 /// How every name of a reservation begins.
@@ -53,9 +53,9 @@ pub(super) fn side_of(slice: &ResourceSlice) -> Option<Side> {
     if is(REPLICATED) { Some(Side::Provider) } else { is(REPLICATION).then_some(Side::Requester) }
 }
 
-/// The other cluster of a slice.
+/// The other cluster of a slice, by where it is: what its labels say may be that cluster's own word.
 pub(super) fn peer_of(slice: &ResourceSlice) -> Option<ClusterId> {
-    slice.labels().get(REMOTE_CLUSTER_ID)?.parse().ok()
+    tenant_of(&slice.namespace()?)
 }
 
 async fn leftovers(

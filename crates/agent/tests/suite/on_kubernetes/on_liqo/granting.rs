@@ -7,7 +7,7 @@ use sublet_agent::peering::{Peering as _, Progress};
 use sublet_core::resources::{Kind, Resources};
 
 use super::snapshot::Snapshot;
-use super::world::{World, condition, small, until, when};
+use super::world::{World, condition, small, stolen, until, when};
 
 const NODES: &str = "/api/v1/nodes";
 /// In full, because Kubernetes has a kind of that name too.
@@ -130,12 +130,7 @@ pub(super) async fn whoever_asks_for_more_gets_what_is_reserved(world: &mut Worl
 /// With the certificate that Liqo has given to Rome for its control plane.
 pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
     world.keep("rsv-self", &small()).await;
-    let secret = "/api/v1/namespaces/liqo-tenant-milan/secrets/kubeconfig-controlplane-milan";
-    let secret = world.rome.api.get(secret).unwrap();
-    let kubeconfig = BASE64.decode(secret["data"]["kubeconfig"].as_str().unwrap()).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("stolen");
-    std::fs::write(&path, kubeconfig).unwrap();
+    let (_folder, path) = stolen(world, "kubeconfig-controlplane-milan");
     let milan = &world.rig.clusters[1];
     let kubectl = |arguments: &[&str]| {
         let tenant = ["-n", "liqo-tenant-rome"];
@@ -146,15 +141,28 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
     let status = ["patch", SLICE, "rsv-self", "--subresource=status", "--type=merge", "-p", status];
     let refused = kubectl(&status).unwrap_err();
     assert!(refused.contains("may not write the status"), "{refused}");
-    let class = r#"{"spec":{"class":"default"}}"#;
-    let refused = kubectl(&["patch", SLICE, "rsv-self", "--type=merge", "-p", class]);
-    let refused = refused.unwrap_err();
-    assert!(refused.contains("only slices of reservations"), "{refused}");
-    let since =
-        r#"{"metadata":{"annotations":{"sublet.io/reclaimed-since":"2099-01-01T00:00:00Z"}}}"#;
-    let refused = kubectl(&["patch", SLICE, "rsv-self", "--type=merge", "-p", since]);
-    let refused = refused.unwrap_err();
-    assert!(refused.contains("the provider's to say"), "{refused}");
+    let long = BASE64.encode([b'x'; 9000]);
+    let since = json!({ "sublet.io/reclaimed-since": "2099-01-01T00:00:00Z" });
+    let labels = |name: &str, value: &str| json!({ "metadata": { "labels": { name: value } } });
+    for (change, why) in [
+        (json!({ "spec": { "class": "default" } }), "only slices of reservations"),
+        (json!({ "metadata": { "annotations": since } }), "the provider's to say"),
+        (labels("liqo.io/replication", "true"), "in its own name alone"),
+        (labels("liqo.io/replicated", "false"), "in its own name alone"),
+        (labels("liqo.io/originID", "turin"), "in its own name alone"),
+        (labels("liqo.io/remote-cluster-id", "turin"), "in its own name alone"),
+        (json!({ "spec": { "consumerClusterID": "turin" } }), "in its own name alone"),
+        (json!({ "spec": { "csr": long } }), "is not that long"),
+        (json!({ "metadata": { "finalizers": ["example.com/held"] } }), "may not hold on"),
+    ] {
+        let change = change.to_string();
+        let refused = kubectl(&["patch", SLICE, "rsv-self", "--type=merge", "-p", &change]);
+        let refused = refused.unwrap_err();
+        assert!(refused.contains(why), "{change}: {refused}");
+    }
+    let orphaning = ["delete", SLICE, "rsv-self", "--cascade=orphan", "--wait=false"];
+    let refused = kubectl(&orphaning).unwrap_err();
+    assert!(refused.contains("may not leave anything behind"), "{refused}");
     world.milan.is_ready(&world.milan.order("rsv-self", &small())).await;
     world.end("rsv-self").await;
 }

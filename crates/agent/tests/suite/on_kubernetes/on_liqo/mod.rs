@@ -65,6 +65,7 @@ fn an_end_comes_whoever_does_not_want_it() {
     scenarios!(
         stubborn::a_stuck_pod_stops_nobody_else,
         stubborn::a_requester_that_is_silent_loses_its_pods,
+        stubborn::nobody_holds_on_to_what_is_over,
         stubborn::what_nobody_wants_is_swept,
     );
 }

@@ -5,9 +5,9 @@ use sublet_agent::peering::{Peering as _, Removal};
 use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
 
-use super::guests::{offload, pod_path, put, remote, stay_home};
+use super::guests::{HOME, offload, pod_path, put, remote, stay_home};
 use super::snapshot::Snapshot;
-use super::world::{World, condition, is_gone, small, until, when, when_gone};
+use super::world::{World, condition, is_gone, small, stolen, until, when, when_gone};
 
 pub(super) async fn a_stuck_pod_stops_nobody_else(world: &mut World<'_>) {
     let before = Snapshot::of(world);
@@ -68,6 +68,43 @@ pub(super) async fn a_requester_that_is_silent_loses_its_pods(world: &mut World<
     let over = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-silent", &small()) };
     world.rome.is_gone(&over).await;
     when_gone(&world.milan.api, &replica).await;
+    stay_home(world).await;
+    before.is_back(world).await;
+}
+
+/// With the certificate of the slice, and with a finalizer from before there was the policy.
+pub(super) async fn nobody_holds_on_to_what_is_over(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    world.keep("rsv-held", &small()).await;
+    offload(world).await;
+    put(world, "guest", "rsv-held", json!({})).await;
+    let secrets = "/api/v1/namespaces/liqo-tenant-milan/secrets";
+    let secrets = world.rome.api.get(secrets).unwrap();
+    let names = secrets["items"].as_array().unwrap().iter();
+    let names: Vec<_> =
+        names.map(|secret| secret["metadata"]["name"].as_str().unwrap().to_owned()).collect();
+    let of_slice = |name: &&String| name.starts_with("kubeconfig-") && name.contains("rsv-held");
+    let name = names.iter().find(of_slice).unwrap_or_else(|| panic!("{names:?}"));
+    let (_folder, path) = stolen(world, name);
+    let there = format!("{HOME}-rome");
+    let milan = &world.rig.clusters[1];
+    let kubectl = |arguments: &[&str]| {
+        milan
+            .kubectl_as(&path, &[&["-n", &there], arguments].concat())
+            .map_err(|error| error.to_string())
+    };
+    kubectl(&["get", "shadowpods", "guest"]).unwrap();
+    let held = r#"{"metadata":{"finalizers":["example.com/held"]}}"#;
+    let refused = kubectl(&["patch", "shadowpods", "guest", "--type=merge", "-p", held]);
+    let refused = refused.unwrap_err();
+    assert!(refused.contains("may not hold on to a pod"), "{refused}");
+    let orphaning = ["delete", "shadowpods", "guest", "--cascade=orphan", "--wait=false"];
+    let refused = kubectl(&orphaning).unwrap_err();
+    assert!(refused.contains("may not leave pods behind"), "{refused}");
+    let held = json!({ "metadata": { "finalizers": ["example.com/held"] } });
+    world.milan.api.patch(&world.milan.slice("rsv-held"), &held).unwrap();
+    world.end("rsv-held").await;
+    when_gone(&world.milan.api, &world.milan.slice("rsv-held")).await;
     stay_home(world).await;
     before.is_back(world).await;
 }

@@ -1,9 +1,11 @@
 //! Two clusters with Liqo, linked by hand, and the peering of both. Rome borrows, Milan lends.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kube::Client;
@@ -268,6 +270,17 @@ impl<'a> World<'a> {
         tokio::join!(self.milan.is_gone(&lent), self.rome.is_gone(&borrowed));
         self.forget(name);
     }
+}
+
+/// What Liqo has given to Rome to get into Milan with, as a file that lives as long as its folder.
+pub(super) fn stolen(world: &World<'_>, secret: &str) -> (tempfile::TempDir, PathBuf) {
+    let secret = format!("/api/v1/namespaces/liqo-tenant-milan/secrets/{secret}");
+    let secret = world.rome.api.get(&secret).unwrap();
+    let kubeconfig = BASE64.decode(secret["data"]["kubeconfig"].as_str().unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stolen");
+    std::fs::write(&path, kubeconfig).unwrap();
+    (folder, path)
 }
 
 /// Two cores.
