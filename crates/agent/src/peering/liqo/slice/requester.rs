@@ -16,8 +16,8 @@ use crate::peering::Progress;
 use crate::peering::liqo::kinds::{ForeignCluster, ResourceSlice};
 use crate::peering::liqo::link::{LinkState, Links};
 use crate::peering::liqo::names::{
-    CLASS, CREATE_VIRTUAL_NODE, NODE_TYPE, REMOTE_CLUSTER_ID, REMOTE_ID, REPLICATION, UNREACHABLE,
-    VIRTUAL_NODE, WRITER,
+    CLASS, CREATE_VIRTUAL_NODE, NODE_TYPE, REMOTE_CLUSTER_ID, REMOTE_ID, REPLICATION, RESERVATION,
+    UNREACHABLE, VIRTUAL_NODE, WRITER,
 };
 use crate::transport::Order;
 
@@ -140,6 +140,9 @@ impl Requester {
                 "there is a node of this name which is not the provider's: rename it",
             ));
         }
+        if node.labels().get(RESERVATION) != Some(&order.reservation) {
+            return Ok(pending("the virtual node does not carry the name of the reservation yet"));
+        }
         let status = node.status.unwrap_or_default();
         let has = status.allocatable.unwrap_or_default();
         let conditions = status.conditions.unwrap_or_default();
@@ -185,13 +188,66 @@ fn undecided(slice: &ResourceSlice, order: &Order) -> Option<String> {
     if !slice.is_granted() {
         return Some("the provider has not granted it yet".to_owned());
     }
-    let granted = slice.status.as_ref().map(|status| &status.resources)?;
-    (!is_exactly(granted, &order.amounts)).then(|| {
-        let granted = text(granted);
-        format!("the provider granted {granted}; reserved is {}", order.amounts)
+    let status = slice.status.as_ref()?;
+    if !is_exactly(&status.resources, &order.amounts) {
+        let granted = text(&status.resources);
+        return Some(format!("the provider granted {granted}; reserved is {}", order.amounts));
+    }
+    // They become labels of a node here: a provider says which reservation it is, and nothing else.
+    let is_named = status.node_labels.get(RESERVATION) == Some(&order.reservation);
+    (!is_named || status.node_labels.len() != 1).then(|| {
+        format!(
+            "the provider wants other labels on the node than {RESERVATION} of this reservation"
+        )
     })
 }
 
 fn pending(why: &str) -> Progress {
     Progress::Pending(why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sublet_core::instruction::Duty;
+    use sublet_core::resources::Resources;
+
+    fn order() -> Order {
+        Order {
+            reservation: "rsv-a".to_owned(),
+            side: Side::Requester,
+            peer: "milan".parse().unwrap(),
+            duty: Duty::Keep,
+            amounts: Resources::new(2000, 4 << 30),
+            expires_at: None,
+            generation: None,
+        }
+    }
+
+    fn slice(node_labels: serde_json::Value) -> ResourceSlice {
+        serde_json::from_value(json!({
+            "apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",
+            "metadata": { "name": "rsv-a" }, "spec": {},
+            "status": {
+                "conditions": [{ "type": "Resources", "status": "Accepted" }],
+                "resources": { "cpu": "2", "memory": "4Gi", "pods": "110" },
+                "nodeLabels": node_labels,
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_provider_says_which_reservation_a_node_is_and_no_more() {
+        assert_eq!(undecided(&slice(json!({ RESERVATION: "rsv-a" })), &order()), None);
+        for labels in [
+            json!({}),
+            json!({ RESERVATION: "rsv-b" }),
+            json!({ "zone": "a" }),
+            json!({ RESERVATION: "rsv-a", "node-role.kubernetes.io/control-plane": "" }),
+        ] {
+            let why = undecided(&slice(labels.clone()), &order());
+            assert!(why.is_some_and(|why| why.contains("other labels")), "{labels}");
+        }
+    }
 }
