@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{DeleteParams, EvictParams, ListParams, PartialObjectMeta};
+use kube::api::{DeleteParams, EvictParams, ListParams, PartialObjectMeta, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use sublet_core::time::Time;
@@ -54,17 +54,26 @@ impl Ground {
         let namespace = pod.namespace().unwrap_or_default();
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let name = pod.name_any();
+        // This very one: another of the same name may be anywhere.
+        let this = DeleteParams {
+            preconditions: Some(Preconditions { uid: pod.uid(), resource_version: None }),
+            ..DeleteParams::default()
+        };
         if by_force {
-            let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-            return gone(pods.delete(&name, &at_once).await).map(drop);
+            let at_once = DeleteParams { grace_period_seconds: Some(0), ..this };
+            return match gone(pods.delete(&name, &at_once).await) {
+                Err(error) if code(&error) == Some(409) => Ok(()),
+                removed => removed.map(drop),
+            };
         }
         if pod.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
+        let how = EvictParams { delete_options: Some(this), ..EvictParams::default() };
         // A disruption budget may forbid it for now; the client would ask again and again by itself.
-        match timeout(ASKING, pods.evict(&name, &EvictParams::default())).await.map(gone) {
+        match timeout(ASKING, pods.evict(&name, &how)).await.map(gone) {
             Err(_) => Ok(()),
-            Ok(Err(error)) if code(&error) == Some(429) => Ok(()),
+            Ok(Err(error)) if matches!(code(&error), Some(429 | 409)) => Ok(()),
             Ok(evicted) => evicted.map(drop),
         }
     }
