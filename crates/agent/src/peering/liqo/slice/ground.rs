@@ -147,6 +147,19 @@ impl Ground {
         Ok(since)
     }
 
+    /// Since when a node is to go of which the slice is gone already: written on the node itself.
+    pub(super) async fn node_leaving_since(&self, node: &Node) -> Answer<Time> {
+        let now = self.now();
+        let known = Mark::Leaving.on(node.annotations()).filter(|since| *since <= now);
+        if let Some(since) = known {
+            return Ok(since);
+        }
+        let since = MicroTime(sublet_crds::from_time(now).0);
+        let change = json!({ "metadata": { "annotations": { LEAVING_SINCE: since } } });
+        merge(&self.nodes(), &node.name_any(), &change).await?;
+        Ok(now)
+    }
+
     /// Takes the marks of an end off a slice that is to stay after all; says whether there were any.
     pub(super) async fn unmark(
         &self,
@@ -187,7 +200,11 @@ impl Mark {
 
     /// Since when, if it is.
     pub(super) fn of(self, slice: &ResourceSlice) -> Option<Time> {
-        let text = slice.annotations().get(self.name())?;
+        self.on(slice.annotations())
+    }
+
+    fn on(self, annotations: &BTreeMap<String, String>) -> Option<Time> {
+        let text = annotations.get(self.name())?;
         let since = serde_json::from_value(Value::String(text.clone())).ok()?;
         sublet_crds::to_time(self.name(), &since).ok()
     }

@@ -30,9 +30,10 @@ impl Requester {
             return self.tidy(order).await;
         }
         self.give_up_if_lost(order).await?;
-        let since = match &slice {
-            Some(slice) => ground.since(&slices, slice, Mark::Leaving).await?,
-            None => ground.now(),
+        let since = match (&slice, &node) {
+            (Some(slice), _) => ground.since(&slices, slice, Mark::Leaving).await?,
+            (None, Some(node)) => ground.node_leaving_since(node).await?,
+            (None, None) => ground.now(),
         };
         if let Some(node) = &node
             && let Some(why) = ground.empty(node, since).await?
