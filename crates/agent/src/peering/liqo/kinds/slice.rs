@@ -29,6 +29,9 @@ pub struct ResourceSliceSpec {
     pub provider_cluster_id: String,
     /// How much.
     pub resources: BTreeMap<String, Quantity>,
+    /// The consumer's request for a certificate: PEM, as base64. Written by Liqo.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub csr: Option<String>,
 }
 
 /// What was granted.

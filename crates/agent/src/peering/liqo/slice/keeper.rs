@@ -22,6 +22,7 @@ use sublet_crds::{ProviderInstruction, ReservationInstruction};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::certificate::fault;
 use super::ground::{Answer, Ground, Mark};
 use super::provider::{Decision, Provider};
 use super::requester::Requester;
@@ -77,7 +78,7 @@ impl Keeper {
         let mut queue = Queue::<Key>::default();
         let mut running = FuturesUnordered::new();
         // Never begun anew by what else happens.
-        let mut looking = pin!(self.look(Instant::now()));
+        let mut looking = pin!(self.look((Instant::now(), 0)));
         loop {
             while running.len() < AT_ONCE
                 && let Some(key) = queue.pop(Instant::now())
@@ -117,17 +118,18 @@ impl Keeper {
         }
     }
 
-    /// Looks, when it is time, whether what is lent is enforced; when to look again.
-    async fn look(&self, at: Instant) -> Instant {
+    /// Looks, when it is time, whether what is lent is enforced; when to look again, and how often in
+    /// a row that could not be seen.
+    async fn look(&self, (at, failed): (Instant, u32)) -> (Instant, u32) {
         sleep_until(at).await;
-        let (why, again) = match self.ground.unenforced().await {
-            Ok(None) => (None, LOOK_EVERY),
-            Ok(Some(why)) => (Some(why), LOOK_SOON),
-            Err(error) => {
-                // What was seen last holds while the API server does not answer.
-                let known = self.unwilling.borrow().is_some();
-                (known.then(|| format!("Liqo cannot be looked at: {error}")), LOOK_SOON)
-            }
+        let seen = timeout(ATTEND_MAX, self.ground.unenforced()).await;
+        let (why, again, failed) = match seen.map_err(|_| "no answer".to_owned()) {
+            Ok(Ok(None)) => (None, LOOK_EVERY, 0),
+            Ok(Ok(Some(why))) => (Some(why), LOOK_SOON, 0),
+            // What was seen last holds for one more look.
+            Ok(Err(_)) | Err(_) if failed == 0 => (self.unwilling.borrow().clone(), LOOK_SOON, 1),
+            Ok(Err(error)) => (Some(unseen(&error)), LOOK_SOON, failed.saturating_add(1)),
+            Err(error) => (Some(unseen(&error)), LOOK_SOON, failed.saturating_add(1)),
         };
         self.ground.metrics.enforced(why.is_none());
         let is_news = self.unwilling.send_if_modified(|known| {
@@ -143,7 +145,7 @@ impl Keeper {
             }
             self.wakes.everything();
         }
-        Instant::now() + again
+        (Instant::now() + again, failed)
     }
 
     fn attend(&self, key: Key) -> BoxFuture<'_, (Key, Outcome)> {
@@ -185,10 +187,16 @@ impl Keeper {
             // One that is held on to, and that nobody else sees to, is taken all the same.
             let is_held = recorded.is_none() && !slice.finalizers().is_empty();
             let over = over(Side::Provider, peer, name);
-            return match is_held {
-                true => self.provider.take_back(&over).await.map(until_gone),
-                false => Ok(DONE),
+            return if is_held {
+                self.provider.take_back(&over).await.map(until_gone)
+            } else {
+                Ok(DONE)
             };
+        }
+        let is_kept = recorded.as_ref().is_some_and(|order| order.peer == *peer);
+        let is_seen_to = is_kept || Mark::Reclaimed.of(&slice).is_some();
+        if let Some(fault) = fault(&slice, peer).filter(|_| !is_seen_to) {
+            return self.provider.accuse(&slice, fault).await.map(once_said);
         }
         let decision = match recorded {
             // Whoever hears the broker does the rest; what is left when the instruction goes is not his.
@@ -209,20 +217,22 @@ impl Keeper {
             }
             // What was granted before stays until the broker says otherwise.
             None if slice.is_granted() || Decision::over().is_said_of(&slice) => return Ok(DONE),
-            None => {
-                let created = slice.metadata.creation_timestamp.as_ref();
-                let created = created.and_then(|time| sublet_crds::to_time("", time).ok());
-                let now = self.ground.now();
-                let age = now.since(created.unwrap_or(now));
-                let (age, grace) = (age.as_millis(), self.ground.settings.grace.as_millis());
-                if age < grace {
-                    return Ok(Outcome::Done(Some(Duration::from_millis(grace - age))));
-                }
-                Decision::no_reservation()
-            }
+            None => match self.grace_of(&slice) {
+                Some(rest) => return Ok(Outcome::Done(Some(rest))),
+                None => Decision::no_reservation(),
+            },
         };
-        let is_said = self.provider.deny(&slice, &decision).await?;
-        Ok(if is_said { DONE } else { Outcome::Retry(None) })
+        self.provider.deny(&slice, &decision).await.map(once_said)
+    }
+
+    /// How long a slice may still be ahead of its instruction.
+    fn grace_of(&self, slice: &ResourceSlice) -> Option<Duration> {
+        let created = slice.metadata.creation_timestamp.as_ref();
+        let created = created.and_then(|time| sublet_crds::to_time("", time).ok());
+        let now = self.ground.now();
+        let age = now.since(created.unwrap_or(now)).as_millis();
+        let rest = self.ground.settings.grace.as_millis().checked_sub(age)?;
+        Some(Duration::from_millis(rest)).filter(|rest| !rest.is_zero())
     }
 
     /// A slice of ours. While it has an instruction, whoever hears the broker sees to it.
@@ -238,11 +248,19 @@ impl Keeper {
 
 const DONE: Outcome = Outcome::Done(None);
 
+fn once_said(is_said: bool) -> Outcome {
+    if is_said { DONE } else { Outcome::Retry(None) }
+}
+
 fn until_gone(removal: Removal) -> Outcome {
     match removal {
         Removal::Gone => DONE,
         Removal::Pending(_) => Outcome::Retry(None),
     }
+}
+
+fn unseen(error: &dyn std::fmt::Display) -> String {
+    format!("Liqo cannot be looked at: {error}")
 }
 
 /// What is to be done about a slice that nobody wants.

@@ -2,6 +2,7 @@
 //! and how both take it down.
 
 mod amounts;
+mod certificate;
 mod enforcement;
 mod evict;
 mod ground;

@@ -10,6 +10,7 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_crds::ProviderInstruction;
 
 use super::amounts::{granted, is_same, text};
+use super::certificate::fault;
 use super::ground::{Answer, Ground, Mark, code, gone};
 use crate::collect::quota_user;
 use crate::peering::liqo::kinds::{Condition, Enforcement, ResourceSlice};
@@ -63,6 +64,10 @@ impl Decision {
 
     pub(super) fn over() -> Self {
         Self::denied("over", "ReservationOver", "the reservation is over")
+    }
+
+    pub(super) fn bad_request(fault: &str) -> Self {
+        Self::denied("bad_request", "BadCertificateRequest", fault)
     }
 
     pub(super) fn is_said_of(&self, slice: &ResourceSlice) -> bool {
@@ -129,6 +134,10 @@ impl Provider {
             if slice.spec.class != CLASS {
                 return Ok(pending("the requester's slice is not of our class"));
             }
+            if let Some(fault) = fault(&slice, &order.peer) {
+                self.accuse(&slice, fault).await?;
+                return Ok(Progress::Pending(format!("the requester's slice is denied: {fault}")));
+            }
             self.ground.unmark(&slices, &slice, Mark::Reclaimed).await?;
             let status = slice.status.clone().unwrap_or_default();
             let extras = self.ground.settings.extras;
@@ -177,6 +186,16 @@ impl Provider {
         } else {
             Progress::Ready
         })
+    }
+
+    /// Denies a slice whose consumer wants to be somebody else here; false if it was changed meanwhile.
+    pub(super) async fn accuse(&self, slice: &ResourceSlice, fault: &str) -> Answer<bool> {
+        let decision = Decision::bad_request(fault);
+        if !decision.is_said_of(slice) {
+            let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
+            tracing::warn!(slice = name, namespace, fault, "a consumer wants to be somebody else");
+        }
+        self.deny(slice, &decision).await
     }
 
     /// Denies a slice; false if somebody else changed it meanwhile.
