@@ -103,7 +103,7 @@ impl Reason {
             Self::NotOurs => {
                 "finish that peering with liqoctl, or undo it with liqoctl unauthenticate"
             }
-            Self::Forbidden => "apply deploy/agent/rbac.yaml of this version",
+            Self::Forbidden => "apply deploy/agent/rbac-liqo.yaml of this version",
             Self::BrokerTooOld => "upgrade the broker, or run the agents with --peering=none",
             Self::Refused => "see the other cluster's agent",
         }
