@@ -1,7 +1,10 @@
 //! What is granted, and what is not.
 
+use std::sync::atomic::Ordering;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519};
 use serde_json::{Value, json};
 use sublet_agent::peering::{Peering as _, Progress};
 use sublet_core::resources::{Kind, Resources};
@@ -184,6 +187,59 @@ pub(super) async fn what_somebody_else_changes_is_put_right_without_a_broker(
     world.end("rsv-back").await;
 }
 
+pub(super) async fn trouble_with_a_link_ends_nothing_that_was_granted(world: &mut World<'_>) {
+    world.keep("rsv-cut", &small()).await;
+    let set = |is_broken: bool| {
+        for town in [&world.rome, &world.milan] {
+            town.links.is_broken.store(is_broken, Ordering::Relaxed);
+        }
+    };
+    set(true);
+    for town in [&world.rome, &world.milan] {
+        let progress = town.peering.establish(&town.order("rsv-cut", &small())).await;
+        let is_told = |why: &str| why.contains("nobody answers");
+        assert!(matches!(&progress, Progress::Pending(why) if is_told(why)), "{progress:?}");
+        let progress = town.peering.establish(&town.order("rsv-new", &small())).await;
+        assert!(matches!(&progress, Progress::Failed(why) if is_told(why)), "{progress:?}");
+    }
+    // Both still see to what is there.
+    let greedy = json!({ "spec": { "resources": { "cpu": "64" } } });
+    world.rome.api.patch(&world.rome.slice("rsv-cut"), &greedy).unwrap();
+    let _ = world.rome.peering.establish(&world.rome.order("rsv-cut", &small())).await;
+    let slice = world.rome.api.get(&world.rome.slice("rsv-cut")).unwrap();
+    assert_eq!(slice["spec"]["resources"]["cpu"], "2");
+    set(false);
+    world.keep("rsv-cut", &small()).await;
+    world.end("rsv-cut").await;
+}
+
+/// A request for a certificate with one group more.
+fn forged(user: &str) -> String {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, user);
+    params.distinguished_name.push(DnType::OrganizationName, "rome");
+    let more = DnType::CustomDnType(vec![2, 5, 4, 10]);
+    params.distinguished_name.push(more, "kubeadm:cluster-admins");
+    let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
+    BASE64.encode(params.serialize_request(&key).unwrap().pem().unwrap())
+}
+
+pub(super) async fn whoever_wants_to_be_somebody_else_is_denied(world: &mut World<'_>) {
+    world.keep("rsv-forged", &small()).await;
+    let quotas = world.milan.api.get(&world.milan.liqo("offloading", "quotas")).unwrap();
+    let user = quotas["items"][0]["metadata"]["name"].as_str().unwrap();
+    let change = json!({ "spec": { "csr": forged(user) } });
+    world.rome.api.patch(&world.rome.slice("rsv-forged"), &change).unwrap();
+    let is_denied = |slice: &Value| condition(slice, "Resources") == Some("Denied");
+    let slice = when(&world.milan.api, &world.milan.slice("rsv-forged"), is_denied).await;
+    let text = slice["status"]["conditions"].to_string();
+    assert!(text.contains("BadCertificateRequest") && text.contains("another group"), "{text}");
+    let page = world.milan.metrics.page();
+    assert!(page.contains("sublet_agent_slices_total{decision=\"bad_request\"} 1"), "{page}");
+    world.end("rsv-forged").await;
+}
+
 pub(super) async fn without_liqos_webhook_nothing_is_lent(world: &mut World<'_>) {
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     let hooks = world.milan.api.get(path).unwrap();
@@ -194,6 +250,7 @@ pub(super) async fn without_liqos_webhook_nothing_is_lent(world: &mut World<'_>)
     world.milan.restart().await;
     let order = world.milan.order("rsv-lax", &small());
     world.instruct(&order);
+    let asked = world.milan.links.asked.load(Ordering::Relaxed);
     let refused = || async {
         match world.milan.peering.establish(&order).await {
             Progress::Pending(why) if why.contains("webhook") => Some(()),
@@ -201,6 +258,8 @@ pub(super) async fn without_liqos_webhook_nothing_is_lent(world: &mut World<'_>)
         }
     };
     until("a refusal to lend", refused).await;
+    let asked_since = world.milan.links.asked.load(Ordering::Relaxed);
+    assert_eq!(asked_since, asked, "nobody gets in while nothing is enforced");
     let unwilling = world.milan.peering.unwilling().unwrap();
     assert!(unwilling.borrow().as_deref().is_some_and(|why| why.contains("webhook")));
     world.milan.api.create(path, &hook).unwrap();

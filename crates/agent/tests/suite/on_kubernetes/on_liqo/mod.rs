@@ -45,6 +45,8 @@ fn a_slice_is_exactly_what_is_reserved_and_nobody_can_take_more() {
         granting::whoever_asks_for_more_gets_what_is_reserved,
         granting::nobody_grants_himself_anything,
         granting::what_somebody_else_changes_is_put_right_without_a_broker,
+        granting::trouble_with_a_link_ends_nothing_that_was_granted,
+        granting::whoever_wants_to_be_somebody_else_is_denied,
         granting::without_liqos_webhook_nothing_is_lent,
     );
 }

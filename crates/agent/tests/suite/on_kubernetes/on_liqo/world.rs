@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base64::Engine;
@@ -12,7 +13,7 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use sublet_agent::metrics::Metrics;
-use sublet_agent::peering::liqo::link::{LinkState, Links};
+use sublet_agent::peering::liqo::link::{LinkState, Links, Reason, Trouble};
 use sublet_agent::peering::liqo::{LiqoPeering, Settings};
 use sublet_agent::peering::{Peering as _, Progress, Removal};
 use sublet_agent::transport::Order;
@@ -73,11 +74,21 @@ fn bind_tenant_role(cluster: &Cluster, peer: &str) {
 }
 
 /// Links that were made by hand.
-struct ByHand;
+#[derive(Default)]
+pub(super) struct ByHand {
+    /// Whether something is the matter with them.
+    pub(super) is_broken: AtomicBool,
+    /// How often somebody needed one.
+    pub(super) asked: AtomicUsize,
+}
 
 impl Links for ByHand {
     fn ensure<'a>(&'a self, _: Side, _: &'a ClusterId) -> BoxFuture<'a, LinkState> {
-        std::future::ready(LinkState::Ready).boxed()
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let trouble = Trouble { reason: Reason::LiqoSilent, message: "nobody answers".to_owned() };
+        let is_broken = self.is_broken.load(Ordering::Relaxed);
+        let state = if is_broken { LinkState::Failed(trouble) } else { LinkState::Ready };
+        std::future::ready(state).boxed()
     }
 
     fn unused<'a>(&'a self, _: Side, _: &'a ClusterId) -> BoxFuture<'a, ()> {
@@ -99,6 +110,7 @@ pub(super) struct Town {
     client: Client,
     pub(super) peering: Arc<LiqoPeering>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) links: Arc<ByHand>,
     tasks: JoinSet<()>,
 }
 
@@ -114,14 +126,15 @@ impl Town {
         let config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let client = Client::try_from(config.unwrap()).unwrap();
-        let (peering, metrics, tasks) = begin(&client);
-        Self { side, peer, api: cluster.api(), client, peering, metrics, tasks }
+        let links = Arc::new(ByHand::default());
+        let (peering, metrics, tasks) = begin(&client, &links);
+        Self { side, peer, api: cluster.api(), client, peering, metrics, links, tasks }
     }
 
     /// Ends everything, and begins anew with nothing in memory.
     pub(super) async fn restart(&mut self) {
         self.stop().await;
-        (self.peering, self.metrics, self.tasks) = begin(&self.client);
+        (self.peering, self.metrics, self.tasks) = begin(&self.client, &self.links);
     }
 
     /// Ends it wherever it is.
@@ -186,7 +199,7 @@ fn note(last: &std::sync::Mutex<String>, now: &str) {
     }
 }
 
-fn begin(client: &Client) -> (Arc<LiqoPeering>, Arc<Metrics>, JoinSet<()>) {
+fn begin(client: &Client, links: &Arc<ByHand>) -> (Arc<LiqoPeering>, Arc<Metrics>, JoinSet<()>) {
     let settings = Settings {
         eviction: EVICTION,
         patience: Span::from_secs(6),
@@ -194,8 +207,13 @@ fn begin(client: &Client) -> (Arc<LiqoPeering>, Arc<Metrics>, JoinSet<()>) {
         ..Settings::plain(NAMESPACE)
     };
     let metrics = Arc::new(Metrics::new());
-    let (peering, keeper) =
-        LiqoPeering::new(client.clone(), Arc::new(ByHand), settings, clock, Arc::clone(&metrics));
+    let (peering, keeper) = LiqoPeering::new(
+        client.clone(),
+        Arc::clone(links) as _,
+        settings,
+        clock,
+        Arc::clone(&metrics),
+    );
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let (_never, stopping) = watch::channel(false);
