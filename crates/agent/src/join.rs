@@ -7,8 +7,8 @@ use kube::api::{Api, ListParams};
 use kube::{Client, Resource};
 use sublet_core::id::ClusterId;
 use sublet_core::time::Span;
-use sublet_crds::Advertisement;
 use sublet_crds::condition::Type;
+use sublet_crds::{Advertisement, AdvertisementStatus};
 
 use crate::clock;
 use crate::config::{BrokerAt, Config, Joining};
@@ -120,7 +120,7 @@ impl Join<'_> {
         let ours: Api<Advertisement> =
             Api::namespaced(self.client.clone(), advertisement_namespace);
         match ours.get_opt(advertisement_name).await.map_err(Error::Unknown)? {
-            Some(ours) if was_liqo(&ours) => {
+            Some(ours) if ours.status.as_ref().is_some_and(was_liqo) => {
                 return Ok(Some("the Advertisement says that clusters were joined by it"));
             }
             _ => {}
@@ -183,14 +183,31 @@ impl Join<'_> {
 }
 
 /// Was it written by an agent that joins clusters by Liqo? No other says whether it can lend.
-fn was_liqo(advertisement: &Advertisement) -> bool {
-    let conditions = advertisement.status.iter().flat_map(|status| &status.conditions);
-    conditions.into_iter().any(|said| said.type_ == Type::Lending.to_string())
+fn was_liqo(status: &AdvertisementStatus) -> bool {
+    status.conditions.iter().any(|said| said.type_ == Type::Lending.to_string())
 }
 
 fn status_of(error: &kube::Error) -> Option<u16> {
     match error {
         kube::Error::Api(status) => Some(status.code),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_advertisement_tells_whether_clusters_were_joined_by_liqo() {
+        let said = |about: &str| -> AdvertisementStatus {
+            let condition = json!({ "type": about, "status": "False", "reason": "NotEnforced",
+                                    "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+            serde_json::from_value(json!({ "conditions": [condition] })).unwrap()
+        };
+        assert!(was_liqo(&said("Lending")), "also one that could not enforce what it lent");
+        assert!(!was_liqo(&said("Published")));
+        assert!(!was_liqo(&AdvertisementStatus::default()));
     }
 }
