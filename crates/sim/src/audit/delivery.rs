@@ -1,9 +1,12 @@
 //! I9: when faults are over, each side hears of its newest instruction within bounded time.
 
+use std::collections::BTreeSet;
+
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::instruction::Instruction;
 
 use super::Auditor;
+use super::phase::is_over;
 use super::shadow::Life;
 use crate::world::Agent;
 
@@ -31,6 +34,19 @@ impl Auditor {
                 let late = self.now_ms - life.issued_ms;
                 let found = format!("{cluster} is told of {id}, {number}, {late} ms late");
                 self.fail("I9", found);
+            }
+        }
+    }
+
+    /// An agent hears all that it must do: what is over and not among it, it is told of by that.
+    pub(crate) fn delivers_all(&mut self, cluster: &ClusterId, instructions: &[Instruction]) {
+        self.delivers(cluster, instructions);
+        let listed: BTreeSet<_> = instructions.iter().map(|one| one.reservation).collect();
+        for (id, life) in &self.lives {
+            let theirs = life.requester == *cluster || life.provider.as_ref() == Some(cluster);
+            if theirs && is_over(life.phase) && !listed.contains(id) {
+                let told = self.delivered.entry((cluster.clone(), *id)).or_default();
+                *told = (*told).max(life.generation);
             }
         }
     }

@@ -271,18 +271,22 @@ impl World {
             {
                 // The batch in the making may change more under its revision, as with streams.
                 agent.cursor = Some(Revision(revision.0.saturating_sub(1)));
-                self.audit.delivers(&agent.name, &list);
                 if after.is_none() {
+                    self.audit.delivers_all(&agent.name, &list);
                     self.take_down_absent(at, &list);
+                } else {
+                    self.audit.delivers(&agent.name, &list);
                 }
                 self.told(at, list);
             }
             (Order::Watch(..), Heard::Part(part)) if agent.stream == call.number => {
                 agent.read = Some(part.cursor);
                 self.audit.streams(&agent.name, agent.life, &part);
-                self.audit.delivers(&agent.name, &part.instructions);
                 if part.whole {
+                    self.audit.delivers_all(&agent.name, &part.instructions);
                     self.take_down_absent(at, &part.instructions);
+                } else {
+                    self.audit.delivers(&agent.name, &part.instructions);
                 }
                 self.told(at, part.instructions);
             }
