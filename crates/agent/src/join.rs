@@ -125,8 +125,9 @@ impl Join<'_> {
             namespace: instruction_namespace.clone(),
         };
         let stopping = tasks.stopping();
+        let (client, metrics) = (self.client.clone(), Arc::clone(self.metrics));
         let (peering, keeper) =
-            LiqoPeering::new(self.client.clone(), Arc::clone(&links) as _, settings, clock::now);
+            LiqoPeering::new(client, Arc::clone(&links) as _, settings, clock::now, metrics);
         tasks.own("the links", async move { links.run(stopping).await });
         tasks.own("the slices", keeper.run(tasks.stopping()));
         Arc::new(peering)

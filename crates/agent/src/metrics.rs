@@ -78,6 +78,13 @@ pub struct OfLink {
     pub state: Word,
 }
 
+/// What a provider said of a slice.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfDecision {
+    /// `granted`, or why not.
+    pub decision: Word,
+}
+
 /// What is counted of one watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchCounts {
@@ -108,6 +115,8 @@ pub struct Metrics {
     letters_refused: Family<OfRefusal, Counter>,
     links: Family<OfLink, Gauge>,
     link_failures: Family<OfRefusal, Counter>,
+    slices: Family<OfDecision, Counter>,
+    lending: Gauge,
     /// 1 while the broker takes what is published.
     pub broker_reached: Gauge,
     /// 1 while this agent works, and not another one of the cluster.
@@ -149,6 +158,8 @@ impl Metrics {
         all.register("links", "Links that are needed", self.links.clone());
         let failures = self.link_failures.clone();
         all.register("link_failures", "Times a link that is needed could not be", failures);
+        all.register("slices", "Slices that were decided about", self.slices.clone());
+        all.register("lending", "1 while what is lent can be enforced", self.lending.clone());
         let reached = self.broker_reached.clone();
         all.register("broker_reached", "1 while the broker takes what is published", reached);
         all.register("leading", "1 while this agent works", self.leading.clone());
@@ -236,9 +247,20 @@ impl Metrics {
         self.link_failures.get_or_create(&OfRefusal { reason: Word(reason) }).inc();
     }
 
-    /// A letter of another cluster was not believed.
-    pub fn letter_refused(&self, reason: &'static str) {
-        self.letters_refused.get_or_create(&OfRefusal { reason: Word(reason) }).inc();
+    /// A slice that another cluster has here was decided about.
+    pub fn slice_decided(&self, decision: &'static str) {
+        self.slices.get_or_create(&OfDecision { decision: Word(decision) }).inc();
+    }
+
+    /// What is lent can be enforced, or cannot.
+    pub fn enforced(&self, is_enforced: bool) {
+        self.lending.set(i64::from(is_enforced));
+    }
+
+    /// A letter of another cluster was not believed; says how many were not for this reason.
+    pub fn letter_refused(&self, reason: &'static str) -> u64 {
+        let refused = self.letters_refused.get_or_create(&OfRefusal { reason: Word(reason) });
+        refused.inc().saturating_add(1)
     }
 
     /// The Advertisement object was written, or was not.

@@ -261,6 +261,33 @@ async fn the_market_is_remembered_across_a_restart_and_not_believed() {
 }
 
 #[tokio::test]
+async fn what_runs_inside_a_grant_is_counted_once_after_a_restart_too() {
+    let log = Arc::new(Memory::new());
+    let running = start(&log);
+    let handle = running.handle();
+    let size = Resources::new(2000, 2 * GIB);
+    let said = Advertisement::plain(cluster("c2"), size, Resources::default());
+    let advertise = |said| handle.submit(Command::Advertise(Box::new(said))).unwrap().answer();
+    advertise(said.clone()).await.unwrap();
+    let amounts = Resources::new(1000, GIB);
+    let grant = GrantReport {
+        id: reserve(&handle, "a").await,
+        generation: Generation(1),
+        requester: cluster("c1"),
+        amounts: amounts.clone(),
+        used: amounts.clone(),
+        remaining: None,
+    };
+    let grants = Some(vec![grant]);
+    advertise(Advertisement { allocated: amounts, grants, ..said }).await.unwrap();
+    running.stop().unwrap();
+    let running = start(&log);
+    // There is room for it, once the provider is heard.
+    let refused = running.handle().submit(request("b")).unwrap().answer().await.unwrap_err();
+    assert!(matches!(refused, engine::Failure::Refused(Refusal::OnlySuspects(_))), "{refused}");
+}
+
+#[tokio::test]
 async fn what_a_list_has_taken_in_is_not_told_again_after_it() {
     let gate = Gated::default();
     gate.admit(usize::MAX);

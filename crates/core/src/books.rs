@@ -184,6 +184,7 @@ impl Books {
             allocated: advertisement.allocated.clone(),
             covered,
             ghosts,
+            unreported: advertisement.grants.is_none(),
             ..Basis::default()
         }
     }

@@ -37,6 +37,9 @@ pub struct Basis {
     /// What the provider still keeps for grants that the ledger does not hold.
     #[serde(default, skip_serializing_if = "Resources::is_zero")]
     pub ghosts: Resources,
+    /// It did not say which grants it keeps: pods inside them are somewhere in `allocated`.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub unreported: bool,
 }
 
 impl Basis {
@@ -54,11 +57,18 @@ impl Basis {
 
     /// How much the provider has too little for what is taken there, of each resource of which the
     /// ledger holds something: nothing, unless it shrank, or its own pods grew, below what is held.
+    /// Of a provider that does not report its grants, all pods may be inside them: only the larger of
+    /// both is surely taken.
     pub fn shortage(&self, held: &Resources) -> Resources {
         held.iter().fold(Resources::default(), |short, (kind, amount)| {
-            let taken = u128::from(amount.saturating_sub(self.covered.get(&kind)))
-                .saturating_add(u128::from(self.ghosts.get(&kind)))
-                .saturating_add(u128::from(self.allocated.get(&kind)));
+            let allocated = self.allocated.get(&kind);
+            let taken = if self.unreported {
+                u128::from(amount.max(allocated))
+            } else {
+                u128::from(amount.saturating_sub(self.covered.get(&kind)))
+                    .saturating_add(u128::from(self.ghosts.get(&kind)))
+                    .saturating_add(u128::from(allocated))
+            };
             let above = taken.saturating_sub(u128::from(self.allocatable.get(&kind)));
             match u64::try_from(above).unwrap_or(u64::MAX) {
                 0 => short,

@@ -82,6 +82,18 @@ impl Entry {
         }
     }
 
+    /// What is worth noting of it for a later process: not the grants, because nothing is lent there
+    /// before they are reported anew, and so not the pods inside them either, which would be counted
+    /// beside what is held.
+    #[must_use]
+    pub fn to_be_noted(mut self) -> Self {
+        let said = &mut self.advertisement;
+        for grant in said.grants.take().into_iter().flatten() {
+            said.allocated = said.allocated.minus_floor(&grant.used);
+        }
+        self
+    }
+
     /// The interval after another gap: it follows a longer gap at once and a shorter one slowly,
     /// because an agent also publishes early when something changed. A gap in which the cluster
     /// became Suspect may have been an outage, so it counts with at most twice what was known: an

@@ -64,7 +64,8 @@ pub trait Peering: Send + Sync + 'static {
     fn establish<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Progress>;
 
     /// Takes down the slice of this reservation, and the link if it was the last on it. Also called
-    /// for what was never established.
+    /// for what was never established. An order that says `Gone` means that nobody waits for the other
+    /// cluster any more: the provider has confirmed, or was given up.
     fn withdraw<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Removal>;
 
     /// Takes down what nobody wants, of the sides that are named: the broker has just told everything

@@ -22,6 +22,11 @@ use crate::metrics::Metrics;
 /// The organization in the certificates of operators, who speak for no cluster.
 const OPERATORS: &str = "sublet:operators";
 
+/// So many refusals of one kind are told one by one, then every so many: whoever sends rubbish must not
+/// be able to fill a disk with lines about it.
+const TOLD_EACH: u64 = 20;
+const TOLD_EVERY: u64 = 100;
+
 /// A letter that is believed to be from whom it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
@@ -63,10 +68,13 @@ impl Verifier {
     /// opened: see [`Opened::of_link`] and [`Opened::pinned_to`].
     pub fn refuse(&self, from: &str, error: &Error) {
         let reason = error.reason().0;
-        self.metrics.letter_refused(reason);
+        let count = self.metrics.letter_refused(reason);
+        if count > TOLD_EACH && !count.is_multiple_of(TOLD_EVERY) {
+            return;
+        }
         // The name is the broker's word, which may be anything.
         let from: String = from.chars().take(ClusterId::LENGTH_MAX).collect();
-        tracing::warn!(?from, reason, %error, "a letter is refused");
+        tracing::warn!(?from, reason, count, %error, "a letter is refused");
     }
 
     fn check(&self, message: &Message, now: Time) -> Result<Opened, Error> {

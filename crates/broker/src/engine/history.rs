@@ -93,18 +93,21 @@ impl History {
         covered: Revision,
         (before, most): (Time, u64),
     ) -> Result<(), StoreError> {
-        let mut before = before;
-        while let Some(oldest) = self.stretches.front()
-            && oldest.last <= covered
-            && (oldest.time < before || self.bytes > most)
-        {
+        let (mut before, mut kept, mut gone) = (before, self.bytes, 0);
+        for oldest in &self.stretches {
+            if oldest.last > covered || oldest.time >= before && kept <= most {
+                break;
+            }
             // A home drops by time, so what is as old as the last of them goes with it.
             let after = oldest.time.checked_add(Span::from_millis(1)).unwrap_or(oldest.time);
             before = before.max(after);
-            self.bytes = self.bytes.saturating_sub(oldest.bytes);
-            self.stretches.pop_front();
+            kept = kept.saturating_sub(oldest.bytes);
+            gone += 1;
         }
-        log.compact(before)
+        log.compact(before)?;
+        self.bytes = kept;
+        self.stretches.drain(..gone);
+        Ok(())
     }
 }
 

@@ -78,6 +78,7 @@ fn basis() -> Basis {
         allocated: resources(),
         covered: resources(),
         ghosts: resources(),
+        unreported: true,
     }
 }
 

@@ -12,8 +12,7 @@ use sublet_core::id::ClusterId;
 use sublet_core::market::Entry;
 use sublet_log::{Checksum, Log, NOTE_BYTES_MAX};
 
-/// The market is spread over 256 notes: each of 100 000 clusters' share stays below the limit. The
-/// grants that a cluster reported are left out, as nothing is lent there before it reports anew.
+/// The market is spread over 256 notes: each of 100 000 clusters' share stays below the limit.
 const LAST: u8 = 255;
 
 /// Everything that was noted.
@@ -24,8 +23,7 @@ pub(super) fn load(log: &dyn Log) -> Vec<Entry> {
 /// Notes what is known of these clusters now, beside what was noted of others.
 pub(super) fn keep(log: &dyn Log, entries: Vec<Entry>) {
     let mut notes: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
-    for mut entry in entries {
-        entry.advertisement.grants = None;
+    for entry in entries.into_iter().map(Entry::to_be_noted) {
         notes.entry(name(number(&entry.advertisement.cluster))).or_default().push(entry);
     }
     for (name, news) in notes {

@@ -1,3 +1,5 @@
+//! What is kept, for how long, and how much of it.
+
 use sublet_core::time::{Span, Time};
 
 use super::*;

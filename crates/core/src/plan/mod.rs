@@ -222,8 +222,12 @@ pub enum Refusal {
     NotFound,
     /// Not possible where it stands.
     #[error(
-        "the reservation is {0}: this is not possible any more, or not yet; read it again, and ask \
-         anew if you still need it"
+        "the reservation is {0}: {next}",
+        next = match .0 {
+            Phase::Pending => "wait until it is granted, or release it",
+            _ => "this is not possible any more, or not yet; read it again, and ask anew if you \
+                  still need it",
+        }
     )]
     Phase(Phase),
     /// A generation that was never issued.

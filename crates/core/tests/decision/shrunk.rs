@@ -50,6 +50,28 @@ fn a_cluster_that_lacks_what_nobody_holds_there_still_lends_the_rest() {
 }
 
 #[test]
+fn a_provider_that_reports_no_grants_is_not_closed_by_the_pods_inside_them() {
+    let size = Resources::new(8000, 16 * GI).with(Kind::Gpu, 4).unwrap();
+    let mut fleet = Fleet::new().with("c1", size.clone(), size);
+    let with_gpu = |gpu| Ask {
+        resources: ask(500, GI).resources.with(Kind::Gpu, gpu).unwrap(),
+        ..Ask::default()
+    };
+    fleet.reserve("c0", &with_gpu(3)).unwrap();
+    let word = |fleet: &Fleet, gpu| {
+        let mut ad = fleet.word(&id("c1"));
+        (ad.grants, ad.allocated.gpu) = (None, gpu);
+        ad
+    };
+    fleet.hear(word(&fleet, 3));
+    assert!(!fleet.books.is_overcommitted(&id("c1")), "these may be the pods of the grant");
+    assert_eq!(fleet.pick("c0", &ask(500, GI)).unwrap(), "c1");
+    assert_eq!(fleet.pick("c0", &with_gpu(1)), None, "of GPUs none is surely free");
+    fleet.hear(word(&fleet, 5));
+    assert!(fleet.books.is_overcommitted(&id("c1")), "these cannot all be");
+}
+
+#[test]
 fn a_word_that_ends_a_shortage_may_admit_somebody_also_where_it_leaves_nothing_free_of_it() {
     let mut fleet =
         Fleet::new().with("c1", Resources::new(8000, 8 * GI), Resources::new(8000, 8 * GI));

@@ -40,16 +40,26 @@ impl Embedded {
         self.lock.is_none()
     }
 
+    /// Ends a look beside the writer until [`Embedded::look_again`], so that its journal need not grow
+    /// meanwhile.
+    pub fn rest(&self) -> Result<(), ReadError> {
+        let reader = self.reader();
+        // None is open if the last one could not be begun, or was ended.
+        if !self.is_beside_its_writer() || reader.is_autocommit() {
+            return Ok(());
+        }
+        reader.execute_batch("ROLLBACK").map_err(|e| ReadError::Unavailable(e.into()))
+    }
+
     /// Moves a look beside the writer on to what is there now. Whoever has the folder to itself
     /// sees everything anyway.
     pub fn look_again(&self) -> Result<(), ReadError> {
         if !self.is_beside_its_writer() {
             return Ok(());
         }
+        self.rest()?;
         let reader = self.reader();
-        // None is open if the last one could not be begun.
-        let end = if reader.is_autocommit() { "" } else { "ROLLBACK; " };
-        let moved = reader.execute_batch(&format!("{end}BEGIN"));
+        let moved = reader.execute_batch("BEGIN");
         moved.map_err(|e| ReadError::Unavailable(e.into()))?;
         let floor = verify::floor(&reader).map_err(|e| ReadError::Unavailable(e.into()))?;
         let floor = floor.map_err(|e| ReadError::corrupt("the mark of the oldest record", e))?;

@@ -17,7 +17,7 @@
 //! one flipped bit there would shorten the log. The head is noted beside it, so a log that comes
 //! back shorter than what was acknowledged is refused. The note is not synced with each commit: a
 //! killed process loses nothing of it, but a power loss may take it back to what was synced last
-//! (at the first append of a process, and at each checkpoint). From that older position on, and
+//! (at the first append of a process, and at each checkpoint, every 8 MiB or so). From there on, and
 //! only after a power loss, a damaged end of the journal cannot be told from one that was never
 //! written. Everything before it is still guarded by the chain of checksums.
 //!

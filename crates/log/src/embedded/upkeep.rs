@@ -56,8 +56,7 @@ impl Embedded {
             return Ok(false);
         }
         let begun = self.copy_beside();
-        self.writer().end_checkpoint(begun).map_err(StoreError::Fatal)?;
-        Ok(true)
+        self.writer().end_checkpoint(begun).map_err(StoreError::Fatal)
     }
 
     /// Copies while appends go on, until little has come meanwhile.
@@ -66,8 +65,9 @@ impl Embedded {
         let copier = copier.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..COPIES_MAX {
             let before = self.writer().journal_bytes();
-            writer::copy_journal(&copier)?;
-            if self.writer().journal_bytes().saturating_sub(before) <= LITTLE_BYTES {
+            let copied = writer::copy_journal(&copier)?;
+            let since = self.writer().journal_bytes().saturating_sub(before);
+            if !copied || since <= LITTLE_BYTES {
                 break;
             }
         }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::head::{HeadFile, position_text};
 use super::query::row_number;
@@ -31,6 +31,8 @@ struct Open {
     /// In the journal since the last checkpoint, by earlier processes too: a broker that is started
     /// often would never make one otherwise, and every start reads the journal.
     journal_bytes: usize,
+    /// An append copies the journal itself when that has become so much.
+    overdue_at: usize,
     /// Whether the noted head was synced since the store was opened.
     head_synced: bool,
 }
@@ -44,6 +46,7 @@ impl Writer {
             head: HeadFile::open(folder)?,
             options,
             journal_bytes,
+            overdue_at: options.overdue_bytes,
             head_synced: false,
         };
         Ok(Self { state: Ok(state) })
@@ -116,14 +119,22 @@ impl Writer {
     }
 
     /// Ends a checkpoint that was made beside the appends: copies what has come since, so that the
-    /// journal begins anew. If that one failed, nothing is acknowledged any more.
-    pub(super) fn end_checkpoint(&mut self, begun: Result<(), Cause>) -> Result<(), Cause> {
-        self.attempt(0, |open| begun.and_then(|()| open.checkpoint()))?;
-        if let Ok(open) = &mut self.state {
+    /// journal begins anew. If that one failed, nothing is acknowledged any more. Says whether all
+    /// of it could be copied: somebody who looks on holds it up.
+    pub(super) fn end_checkpoint(&mut self, begun: Result<(), Cause>) -> Result<bool, Cause> {
+        let mut copied = false;
+        self.attempt(0, |open| {
+            begun?;
+            copied = open.checkpoint()?;
+            Ok(())
+        })?;
+        if let Ok(open) = &mut self.state
+            && copied
+        {
             // Unlike a commit, it writes nothing to the journal: there is nothing left to copy.
             open.journal_bytes = 0;
         }
-        Ok(())
+        Ok(copied)
     }
 
     /// Runs one commit. The writer is taken out while it runs, so whatever goes wrong, a panic
@@ -177,24 +188,32 @@ fn rewrite(file: &File) -> io::Result<()> {
 impl Open {
     /// Done before a commit and not after it, so that its failure never hides behind a success.
     fn checkpoint_if_due(&mut self) -> Result<(), Cause> {
-        if self.journal_bytes < self.options.overdue_bytes {
+        if self.journal_bytes < self.overdue_at {
             return Ok(());
         }
-        self.checkpoint()
+        self.checkpoint().map(drop)
     }
 
-    fn checkpoint(&mut self) -> Result<(), Cause> {
-        copy_journal(&self.connection)?;
+    /// Says whether all of it could be copied.
+    fn checkpoint(&mut self) -> Result<bool, Cause> {
+        let copied = copy_journal(&self.connection)?;
         self.head.sync()?;
-        self.journal_bytes = 0;
-        Ok(())
+        if copied {
+            self.journal_bytes = 0;
+        }
+        // Where somebody holds it up, not every append tries again.
+        self.overdue_at = self.journal_bytes.saturating_add(self.options.overdue_bytes);
+        Ok(copied)
     }
 }
 
-/// Copies what is in the journal into the database. A reader may hold it up; then it is done next
-/// time, and no harm is done.
-pub(super) fn copy_journal(connection: &Connection) -> Result<(), Cause> {
-    Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
+/// Copies what is in the journal into the database, and says whether that was everything. A reader
+/// may hold it up; then the journal grows until it has gone.
+pub(super) fn copy_journal(connection: &Connection) -> Result<bool, Cause> {
+    let read = |row: &Row<'_>| Ok((row.get(1)?, row.get(2)?));
+    let (in_journal, copied): (i64, i64) =
+        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], read)?;
+    Ok(copied >= in_journal)
 }
 
 fn set_mark(connection: &Connection, mark: i64, text: String) -> Result<(), Cause> {

@@ -59,6 +59,27 @@ fn a_log_in_use_is_looked_at_beside_its_writer() {
 }
 
 #[test]
+fn a_journal_that_somebody_looks_at_is_copied_when_the_look_is_over() {
+    let folder = quick_folder();
+    let options = Options { checkpoint_bytes: 50_000, overdue_bytes: 100_000 };
+    let log = Embedded::open_with(folder.path(), options).unwrap();
+    let journal = || folder.path().join("sublet.db-wal").metadata().unwrap().len();
+    grow(&log, 3);
+    let look = Embedded::look(folder.path()).unwrap();
+    grow(&log, 15);
+    assert!(!log.tend().unwrap(), "all of it was copied under the eyes of the reader");
+    // Appends go on, also where they would copy it themselves.
+    grow(&log, 30);
+    let grown = journal();
+    look.rest().unwrap();
+    assert!(log.tend().unwrap(), "it was forgotten that there is something to copy");
+    grow(&log, 5);
+    assert_eq!(journal(), grown, "the journal did not begin anew");
+    look.look_again().unwrap();
+    assert_eq!(contents(&look), contents(&log));
+}
+
+#[test]
 fn a_log_that_is_tended_has_a_short_journal_and_loses_nothing() {
     let folder = quick_folder();
     let options = Options { checkpoint_bytes: 100_000, ..Options::default() };

@@ -28,6 +28,16 @@ pub(super) struct Advert {
     pub(super) own: Amounts,
     /// What each reported grant keeps and uses.
     pub(super) grants: Vec<(ReservationId, Amounts, Amounts)>,
+    /// Does it report grants at all?
+    pub(super) reports: bool,
+}
+
+impl Advert {
+    /// What is left of it where it was only noted: nothing of grants, nor of pods inside them.
+    pub(super) fn noted(&self) -> Self {
+        let (own, rest) = (self.own, self.clone());
+        Self { allocated: own, grants: vec![], reports: false, ..rest }
+    }
 }
 
 /// What one process heard of one cluster.
@@ -64,6 +74,7 @@ impl Auditor {
             cost: advertisement.cost.clone(),
             own: rest,
             grants,
+            reports: advertisement.grants.is_some(),
         });
         self.adverts.len() - 1
     }
@@ -146,9 +157,14 @@ impl Auditor {
     }
 
     /// I12: is something held on a provider of which it says that it has less than is taken there?
+    /// Where it does not report grants, its pods may all be inside them.
     pub(super) fn owes_more_than_it_has(&self, provider: &ClusterId, advert: &Advert) -> bool {
-        let (taken, _) = self.taken(provider, advert);
-        exceeds(self.held(provider), taken, advert.allocatable)
+        let held = self.held(provider);
+        let taken = match advert.reports {
+            true => self.taken(provider, advert).0,
+            false => larger(held, advert.allocated),
+        };
+        exceeds(held, taken, advert.allocatable)
     }
 
     /// About what a provider has left, for requests at the edge.

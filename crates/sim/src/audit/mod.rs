@@ -225,7 +225,8 @@ impl Auditor {
         });
         let fresh = Self::new(&self.policy);
         let kept = std::mem::replace(self, fresh);
-        (self.now_ms, self.debts, self.delivered) = (kept.now_ms, kept.debts, kept.delivered);
+        (self.now_ms, self.calm_from_ms) = (kept.now_ms, kept.calm_from_ms);
+        (self.debts, self.delivered) = (kept.debts, kept.delivered);
         let agents = [];
         let mut ignored = Sometimes::default();
         for record in records {

@@ -94,6 +94,7 @@ impl Auditor {
             let Some(advert) = ear.newest.and_then(|(_, at)| self.adverts.get(at)) else {
                 continue;
             };
+            let advert = &if ear.heard { advert.clone() } else { advert.noted() };
             let over = self.owes_more_than_it_has(cluster, advert);
             if over {
                 sometimes.hit("over-committed provider");

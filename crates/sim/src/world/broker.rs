@@ -157,7 +157,8 @@ impl World {
         if let Some(process) = broker.process.take() {
             self.audit.died(process.writer);
             let market = process.engine.books().market();
-            broker.market = market.entries().map(|(_, entry)| entry.clone()).collect();
+            let noted = market.entries().map(|(_, entry)| entry.clone().to_be_noted());
+            broker.market = noted.collect();
         }
         broker.life += 1;
         let life = broker.life;

@@ -199,16 +199,13 @@ fn part_of(whole: &Resources, dice: &mut Dice) -> Resources {
 
 /// Pods that have no node are gone: first those of others, then the cluster's own.
 fn fit_pods(agent: &mut super::Agent) {
-    for slice in agent.slices.values_mut() {
-        slice.used = Resources::default();
-    }
     agent.own = agent.own.min(&agent.has);
     let mut free = agent.has.minus_floor(&agent.own);
     for slice in agent.slices.values_mut() {
-        let half = Resources::new(slice.amounts.cpu / 2, slice.amounts.memory / 2);
-        if half.fits_in(&free) {
-            free = free.minus_floor(&half);
-            slice.used = half;
+        let wanted = std::mem::take(&mut slice.used).min(&slice.amounts);
+        if wanted.fits_in(&free) {
+            free = free.minus_floor(&wanted);
+            slice.used = wanted;
         }
     }
 }

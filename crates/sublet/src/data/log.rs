@@ -57,6 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Err(Stop::new(Exit::Refused, message).into());
     }
     loop {
+        log.rest().context("the log cannot be read any more")?;
         out.flush()?;
         thread::sleep(LOOK_AGAIN);
         log.look_again().context("the log cannot be read any more")?;

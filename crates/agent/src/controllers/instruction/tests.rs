@@ -135,7 +135,8 @@ fn what_is_to_go_is_withdrawn_before_the_broker_hears_of_it() {
 fn what_is_gone_is_retired_and_what_is_not_known_is_left() {
     let keep = order(Side::Provider, Duty::Keep, 1);
     let running = seen(&keep, true, Some(1), Some(1));
-    assert_eq!(next(&Told::Gone, Some(&running), NOW), Step::Retire(keep.clone()));
+    let gone = Order { duty: Duty::Gone, ..keep.clone() };
+    assert_eq!(next(&Told::Gone, Some(&running), NOW), Step::Retire(gone));
     assert_eq!(next(&Told::Gone, None, NOW), Step::Rest);
     assert_eq!(next(&Told::Nothing, Some(&running), NOW), Step::Rest);
     let nonsense = Seen { order: None, ..running.clone() };

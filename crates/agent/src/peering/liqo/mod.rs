@@ -27,6 +27,7 @@ pub use slice::{Extras, Keeper, Settings};
 
 use super::{Change, IsLive, Peering, Progress, Removal, Unwilling};
 use crate::controllers::Clock;
+use crate::metrics::Metrics;
 use crate::transport::Order;
 use link::Links;
 use slice::{Ground, Provider, Requester, Wakes};
@@ -51,8 +52,9 @@ impl LiqoPeering {
         links: Arc<dyn Links>,
         settings: Settings,
         clock: Clock,
+        metrics: Arc<Metrics>,
     ) -> (Self, Keeper) {
-        let ground = Ground::new(client, settings, clock);
+        let ground = Ground::new(client, settings, clock, metrics);
         let (tell, unwilling) = watch::channel(Some("Liqo was not looked at yet".to_owned()));
         let requester = Requester::new(ground.clone(), Arc::clone(&links));
         let provider = Provider::new(ground.clone(), Arc::clone(&links), unwilling.clone());

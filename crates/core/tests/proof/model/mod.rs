@@ -204,9 +204,18 @@ impl Model {
 
     /// Has it less than it owes, of something that is held there?
     pub(crate) fn is_overcommitted(&self, provider: &ClusterId) -> bool {
+        let Some(heard) = self.heard.get(provider) else { return false };
         let lent = kinds(self.stories.values().map(|story| &story.held));
-        let short = |kind| self.held_on(provider, kind) > 0 && self.free(provider, kind) < 0;
-        self.heard.contains_key(provider) && lent.iter().any(short)
+        // Where nothing is reported, everything that runs there may run in what is held.
+        let is_short = |kind, held: i128| match &heard.says.grants {
+            Some(_) => self.free(provider, kind) < 0,
+            None => {
+                let says = |all| amount(all, kind);
+                held.max(says(&heard.says.allocated)) > says(&heard.says.allocatable)
+            }
+        };
+        let held = lent.iter().map(|kind| (kind, self.held_on(provider, kind)));
+        held.into_iter().any(|(kind, held)| held > 0 && is_short(kind, held))
     }
 
     /// May anything at all be lent there? Says why not.

@@ -97,7 +97,7 @@ fn signed_offer(scene: &Scene<'_>, signed: &SignedNonce, nonce: &Nonce) -> Next 
     let say = Say::TenantOffer { link, signature };
     let state = scene.pending(format!("{} was offered the identity of this cluster", scene.peer));
     match scene.talk.asked {
-        Some(_) => scene.answer(say, state),
+        Some(_) => scene.repeat(say, state),
         None => scene.say(say, state),
     }
 }

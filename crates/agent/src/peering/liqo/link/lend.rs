@@ -119,7 +119,7 @@ fn look(scene: &Scene<'_>, tenant: &TenantSeen, nonce: &Nonce, link: LinkId) -> 
 /// Has the requester offer itself, for the first time or again.
 fn ask(scene: &Scene<'_>, nonce: &Nonce, link: LinkId, state: LinkState) -> Next {
     let say = Say::Nonce { nonce: nonce.clone(), link };
-    if scene.talk.called { scene.answer(say, state) } else { scene.say(say, state) }
+    if scene.talk.called { scene.repeat(say, state) } else { scene.say(say, state) }
 }
 
 fn objected(scene: &Scene<'_>, trouble: &Trouble) -> LinkState {

@@ -37,23 +37,24 @@ pub(super) struct Matter<'a> {
 impl Letters {
     /// Says something to a peer. What went wrong stays in the talk, and it is tried again.
     pub(super) async fn say(&self, matter: &Matter<'_>, say: &Say, talk: &mut Talk) {
-        let written = self.write(matter, say, talk);
-        let reached = match written {
+        let now = matter.now;
+        match self.write(matter, say, talk) {
             Ok(message) => match self.post.send(&message).await {
-                Ok(()) => true,
+                Ok(()) => talk.said(say, now),
                 Err(error) => {
-                    stumble(talk, &error, matter.now);
                     tracing::debug!(%error, peer = %matter.peer, "a letter was not sent");
-                    false
+                    if matches!(error, transport::Error::NoMessages) {
+                        talk.stumble(Trouble::new(Reason::BrokerTooOld, error.to_string()), now);
+                    }
+                    talk.not_said(error.to_string(), now);
                 }
             },
             Err(trouble) => {
                 tracing::warn!(%trouble, peer = %matter.peer, "a letter cannot be written");
-                talk.stumble(trouble, matter.now);
-                false
+                talk.not_said(trouble.message.clone(), now);
+                talk.stumble(trouble, now);
             }
-        };
-        talk.said(say, matter.now, reached);
+        }
     }
 
     fn write(&self, matter: &Matter<'_>, say: &Say, talk: &mut Talk) -> Result<Message, Trouble> {
@@ -151,10 +152,4 @@ impl Letters {
 pub(super) struct Strange {
     pub(super) link: LinkId,
     pub(super) trouble: Trouble,
-}
-
-fn stumble(talk: &mut Talk, error: &transport::Error, now: Time) {
-    if matches!(error, transport::Error::NoMessages) {
-        talk.stumble(Trouble::new(Reason::BrokerTooOld, error.to_string()), now);
-    }
 }

@@ -260,6 +260,12 @@ impl Scene<'_> {
         Next { todo: said_after(pause, say), state, waiting: None }
     }
 
+    /// Says again what was asked for again.
+    pub(super) fn repeat(&self, say: Say, state: LinkState) -> Next {
+        let pause = self.talk.crossing(&say, self.now);
+        Next { todo: said_after(pause, say), state, waiting: None }
+    }
+
     /// Answers a letter, however often that was answered before.
     pub(super) fn answer(&self, say: Say, state: LinkState) -> Next {
         let pause = self.talk.hold(self.now);
@@ -300,7 +306,10 @@ impl Scene<'_> {
                 LinkState::Failed(trouble.clone())
             }
             Some((_, trouble)) => LinkState::Pending(trouble.to_string()),
-            None => LinkState::Pending(text),
+            None => LinkState::Pending(match self.talk.unsent() {
+                Some(why) => format!("the broker does not take a letter: {why}"),
+                None => text,
+            }),
         }
     }
 }

@@ -12,6 +12,10 @@ use crate::relay::{Content, Error, LinkId, Nonce, Opened, TenantOffer, seal};
 /// The first pause before a letter is sent again, and the longest; each is twice the one before.
 const PAUSE_FIRST: Span = Span::from_secs(2);
 const PAUSE_MAX: Span = Span::from_secs(30);
+/// How long a letter may be on its way.
+const CROSSING: Span = Span::from_secs(1);
+/// The longest while the broker does not take letters: it may be back any moment.
+const UNSENT_PAUSE_MAX: Span = Span::from_secs(10);
 
 /// What was said.
 #[derive(Debug, Default)]
@@ -43,8 +47,8 @@ pub(super) struct Talk {
     /// What the provider refused, and since when.
     refused: Option<(Time, Trouble)>,
     said: Option<Said>,
-    /// When a letter could not even be given to the broker.
-    unreached: Option<Time>,
+    /// That letters cannot even be given to the broker.
+    unsent: Option<Unsent>,
     waiting: Option<(For, Time)>,
     /// The expiry of the letter that was sent last: each is later than the one before.
     last_expiry: Option<Time>,
@@ -55,6 +59,14 @@ struct Said {
     what: (&'static str, LinkId),
     at: Time,
     times: u32,
+}
+
+/// That letters cannot be sent: since the so many-th try, and why.
+#[derive(Debug)]
+struct Unsent {
+    at: Time,
+    times: u32,
+    why: String,
 }
 
 impl Talk {
@@ -73,7 +85,7 @@ impl Talk {
         match content {
             Content::Call => self.called = true,
             Content::TenantOffer(offer) => {
-                self.trouble = None;
+                (self.trouble, self.called) = (None, false);
                 self.offer = Some((header.link, offer));
             }
             Content::Unlink => self.unlink = Some(header.link),
@@ -90,6 +102,7 @@ impl Talk {
                 let plain = key.open(&sealed, &header)?;
                 let read = serde_json::from_slice(&plain);
                 self.access = Some(read.map_err(|error| Error::Unreadable(error.to_string()))?);
+                self.asked = None;
                 self.calm();
             }
             Content::Refusal { reason, message } => {
@@ -131,20 +144,36 @@ impl Talk {
         own.max(self.hold(now))
     }
 
+    /// How long until this is to be said because it was asked for. Letters cross: what was said just
+    /// before is on its way, and is the answer.
+    pub(super) fn crossing(&self, say: &Say, now: Time) -> Span {
+        let repeated = self.said.as_ref().filter(|said| said.what == say.topic());
+        repeated.map_or(Span::ZERO, |said| left(said.at, CROSSING, now)).max(self.hold(now))
+    }
+
     /// How long until anything is to be said: a broker that is not reached is not pestered.
     pub(super) fn hold(&self, now: Time) -> Span {
-        self.unreached.map_or(Span::ZERO, |at| left(at, PAUSE_FIRST, now))
+        let pause = |unsent: &Unsent| pace(unsent.times).min(UNSENT_PAUSE_MAX);
+        self.unsent.as_ref().map_or(Span::ZERO, |unsent| left(unsent.at, pause(unsent), now))
+    }
+
+    /// Why letters cannot be sent, if they cannot.
+    pub(super) fn unsent(&self) -> Option<&str> {
+        self.unsent.as_ref().map(|unsent| unsent.why.as_str())
+    }
+
+    /// Something could not be said.
+    pub(super) fn not_said(&mut self, why: String, now: Time) {
+        let times = self.unsent.as_ref().map_or(0, |unsent| unsent.times).saturating_add(1);
+        self.unsent = Some(Unsent { at: now, times, why });
     }
 
     /// It was said; whether it arrives is another matter.
-    pub(super) fn said(&mut self, say: &Say, now: Time, reached: bool) {
+    pub(super) fn said(&mut self, say: &Say, now: Time) {
         let what = say.topic();
         let before = self.said.as_ref().filter(|said| said.what == what);
         let times = before.map_or(0, |said| said.times);
-        self.unreached = (!reached).then_some(now);
-        if !reached {
-            return;
-        }
+        self.unsent = None;
         self.said = Some(Said { what, at: now, times: times.saturating_add(1) });
         match say {
             Say::Nonce { .. } => self.called = false,
@@ -212,7 +241,7 @@ mod tests {
         let (mut talk, mut now, mut pauses) = (Talk::default(), at(0), Vec::new());
         for _ in 0..7 {
             assert_eq!(talk.pause(&Say::Call, now), Span::ZERO);
-            talk.said(&Say::Call, now, true);
+            talk.said(&Say::Call, now);
             let pause = talk.pause(&Say::Call, now);
             pauses.push(pause.as_millis() / 1000);
             now = now.checked_add(pause).unwrap();
@@ -223,21 +252,31 @@ mod tests {
     #[test]
     fn while_the_broker_is_not_reached_it_is_tried_often() {
         let mut talk = Talk::default();
-        for second in 0..20 {
-            talk.said(&Say::Call, at(second), false);
-        }
-        assert_eq!(talk.pause(&Say::Call, at(19)), PAUSE_FIRST);
-        assert_eq!(talk.hold(at(21)), Span::ZERO);
+        talk.not_said("no".to_owned(), at(0));
+        assert_eq!(talk.pause(&Say::Call, at(0)), PAUSE_FIRST);
+        (1..20).for_each(|second| talk.not_said("no".to_owned(), at(second)));
+        assert_eq!(talk.pause(&Say::Call, at(19)), UNSENT_PAUSE_MAX);
+        assert_eq!((talk.hold(at(29)), talk.unsent()), (Span::ZERO, Some("no")));
+        talk.said(&Say::Call, at(29));
+        assert_eq!((talk.hold(at(29)), talk.unsent()), (Span::ZERO, None));
     }
 
     #[test]
     fn something_else_is_said_at_once() {
         let mut talk = Talk::default();
-        talk.said(&Say::Call, at(0), true);
+        talk.said(&Say::Call, at(0));
         let nonce: Nonce = "bm9uY2Vub25jZW5vbmNl".parse().unwrap();
         let say = Say::Nonce { nonce, link: LinkId::none() };
         assert_eq!(talk.pause(&say, at(0)), Span::ZERO);
         assert_eq!(talk.pause(&Say::Call, at(1)), Span::from_secs(1));
+    }
+
+    #[test]
+    fn what_is_asked_for_again_while_the_answer_is_on_its_way_waits_for_a_moment() {
+        let mut talk = Talk::default();
+        talk.said(&Say::Call, at(10));
+        assert_eq!(talk.crossing(&Say::Call, at(10)), CROSSING);
+        assert_eq!(talk.crossing(&Say::Call, at(11)), Span::ZERO);
     }
 
     #[test]

@@ -161,7 +161,7 @@ fn a_requester_goes_from_nothing_to_an_identity() {
     case.seen.borrowed.signed = Some(signed(&first));
     let said = Say::TenantOffer { link: link(&first), signature: vec![1] };
     assert_eq!(step(case.borrow()), Step::Say(said.clone()));
-    case.talk.said(&said, case.now, true);
+    case.talk.said(&said, case.now);
     assert!(matches!(case.borrow().todo, Todo::Rest(Some(_))), "said once, and waited for");
     case.talk.access = Some(access("https://milan"));
     let written = Step::WriteIdentity(link(&first), access("https://milan"));
@@ -220,7 +220,7 @@ fn what_somebody_else_has_made_is_used_if_it_works_and_never_touched() {
     case.seen.borrowed.identity = Some(IdentitySeen { fits: false, ..theirs.clone() });
     assert!(matches!(case.borrow().state, LinkState::Failed(why) if why.reason == Reason::NotOurs));
 
-    let mut unused = Case::unused(100_000);
+    let mut unused = Case::unused(9_000);
     unused.seen.borrowed.identity = Some(theirs);
     assert_eq!(unused.borrow().todo, Todo::Rest(None));
     let theirs = TenantSeen { is_ours: false, ..tenant(&nonce("a"), &offer(&key())) };
@@ -271,10 +271,11 @@ fn a_provider_goes_from_nothing_to_a_tenant_and_answers() {
     case.seen.lent.nonce = Some(issued(&first));
     let ask = Say::Nonce { nonce: first.clone(), link: link(&first) };
     assert_eq!(step(case.lend()), Step::Say(ask.clone()));
-    case.talk.said(&ask, case.now, true);
+    case.talk.said(&ask, case.now);
     assert!(matches!(case.lend().todo, Todo::Rest(Some(_))));
     case.talk.called = true;
-    assert_eq!(step(case.lend()), Step::Say(ask), "a call is answered at once");
+    case.now = at(10_001);
+    assert_eq!(step(case.lend()), Step::Say(ask), "a call is answered soon");
     case.talk.called = false;
 
     let (offered, pin) = (offer(&key), Some(key.clone()));
@@ -288,7 +289,7 @@ fn a_provider_goes_from_nothing_to_a_tenant_and_answers() {
     let answer = case.lend();
     assert_eq!(answer.state, LinkState::Ready);
     let Step::Say(said @ Say::IdentityOffer { .. }) = step(answer) else { panic!("no answer") };
-    case.talk.said(&said, case.now, true);
+    case.talk.said(&said, case.now);
     assert_eq!(case.lend(), Next::ready());
 }
 
@@ -334,7 +335,7 @@ fn what_liqo_objects_to_is_waited_for_a_moment_then_said_and_then_a_failure() {
     let refusal = case.lend();
     assert!(matches!(&refusal.state, LinkState::Pending(why) if why.contains("CsrRefused")));
     let Step::Say(said @ Say::Refusal { .. }) = step(refusal) else { panic!("no refusal") };
-    case.talk.said(&said, case.now, true);
+    case.talk.said(&said, case.now);
     case.talk.wait(case.lend().waiting, case.now);
     case.now = at(10_021);
     assert!(
@@ -382,7 +383,7 @@ fn a_tenant_that_is_needed_stays_whatever_is_said_and_one_of_a_silent_requester_
 #[test]
 fn after_a_start_nothing_is_taken_down_before_it_is_known_who_needs_it() {
     let first = nonce("first");
-    let mut case = Case::unused(100_000);
+    let mut case = Case::unused(9_000);
     (case.wish, case.up) = (Wish::Unknown, Span::from_secs(10));
     case.now = at(200_000);
     case.seen.borrowed.identity = Some(identity());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Secret};
@@ -15,6 +16,7 @@ use sublet_core::time::{Span, Time};
 
 use super::amounts::Extras;
 use crate::controllers::Clock;
+use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, VirtualNode};
 use crate::peering::liqo::names::{
     CORDON, LEAVING_SINCE, RECLAIMED_SINCE, WRITER, tenant_namespace,
@@ -58,11 +60,17 @@ pub(crate) struct Ground {
     pub(super) client: Client,
     pub(super) settings: Settings,
     pub(super) clock: Clock,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Ground {
-    pub(crate) fn new(client: Client, settings: Settings, clock: Clock) -> Self {
-        Self { client, settings, clock }
+    pub(crate) fn new(
+        client: Client,
+        settings: Settings,
+        clock: Clock,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { client, settings, clock, metrics }
     }
 
     pub(super) fn now(&self) -> Time {

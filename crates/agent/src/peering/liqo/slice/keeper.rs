@@ -123,8 +123,13 @@ impl Keeper {
         let (why, again) = match self.ground.unenforced().await {
             Ok(None) => (None, LOOK_EVERY),
             Ok(Some(why)) => (Some(why), LOOK_SOON),
-            Err(error) => (Some(format!("Liqo cannot be looked at: {error}")), LOOK_SOON),
+            Err(error) => {
+                // What was seen last holds while the API server does not answer.
+                let known = self.unwilling.borrow().is_some();
+                (known.then(|| format!("Liqo cannot be looked at: {error}")), LOOK_SOON)
+            }
         };
+        self.ground.metrics.enforced(why.is_none());
         let is_news = self.unwilling.send_if_modified(|known| {
             let is_news = *known != why;
             known.clone_from(&why);
@@ -165,17 +170,29 @@ impl Keeper {
 
     /// A slice that another cluster has here.
     async fn attend_lent(&self, peer: &ClusterId, name: &str) -> Answer<Outcome> {
-        let Some(slice) = self.ground.slices(peer).get_opt(name).await? else { return Ok(DONE) };
+        let slice = self.ground.slices(peer).get_opt(name).await?;
+        let recorded = self.recorded::<ProviderInstruction>(name).await?;
+        let Some(slice) = slice else {
+            // Whoever has the instruction sees to what is left of it; else nobody does.
+            let over = over(Side::Provider, peer, name);
+            return match recorded {
+                Some(_) => Ok(DONE),
+                None => self.provider.reclaim(&over).await.map(until_gone),
+            };
+        };
         if slice.metadata.deletion_timestamp.is_some() {
             return Ok(DONE);
         }
-        let decision = match self.recorded::<ProviderInstruction>(name).await? {
-            // Whoever hears the broker does the rest.
-            Some(order) if order.peer == *peer && order.duty != Duty::Keep => return Ok(DONE),
+        let decision = match recorded {
+            // Whoever hears the broker does the rest; what is left when the instruction goes is not his.
+            Some(order) if order.peer == *peer && order.duty != Duty::Keep => {
+                let grace = Duration::from_millis(self.ground.settings.grace.as_millis());
+                return Ok(Outcome::Done(Some(grace)));
+            }
             Some(order) if order.peer == *peer => {
                 return self.provider.grant(&order).await.map(|_| DONE);
             }
-            Some(_) => Decision::denied("ReservedForAnother", "it is reserved for another cluster"),
+            Some(_) => Decision::for_another(),
             None if Mark::Reclaimed.of(&slice).is_some() => {
                 return self
                     .provider
@@ -194,10 +211,10 @@ impl Keeper {
                 if age < grace {
                     return Ok(Outcome::Done(Some(Duration::from_millis(grace - age))));
                 }
-                Decision::denied("NoReservation", "there is no reservation of this name here")
+                Decision::no_reservation()
             }
         };
-        let is_said = self.provider.decide(&slice, &decision).await?;
+        let is_said = self.provider.deny(&slice, &decision).await?;
         Ok(if is_said { DONE } else { Outcome::Retry(None) })
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct Provider {
 
 /// What is said of a slice.
 pub(super) struct Decision {
+    /// For the counts.
+    word: &'static str,
     pub(super) status: &'static str,
     pub(super) reason: &'static str,
     pub(super) message: String,
@@ -38,14 +40,28 @@ pub(super) struct Decision {
 impl Decision {
     fn accepted(order: &Order) -> Self {
         Self {
+            word: "granted",
             status: ResourceSlice::ACCEPTED,
             reason: "ResourceSliceResourcesAccepted",
             message: format!("the reservation {} is kept here", order.reservation),
         }
     }
 
-    pub(super) fn denied(reason: &'static str, message: &str) -> Self {
-        Self { status: ResourceSlice::DENIED, reason, message: message.to_owned() }
+    fn denied(word: &'static str, reason: &'static str, message: &str) -> Self {
+        Self { word, status: ResourceSlice::DENIED, reason, message: message.to_owned() }
+    }
+
+    pub(super) fn no_reservation() -> Self {
+        let message = "there is no reservation of this name here";
+        Self::denied("no_reservation", "NoReservation", message)
+    }
+
+    pub(super) fn for_another() -> Self {
+        Self::denied("for_another", "ReservedForAnother", "it is reserved for another cluster")
+    }
+
+    pub(super) fn over() -> Self {
+        Self::denied("over", "ReservationOver", "the reservation is over")
     }
 
     fn is_said_of(&self, slice: &ResourceSlice) -> bool {
@@ -104,7 +120,9 @@ impl Provider {
                 "nodeLabels": { RESERVATION: order.reservation },
                 "conditions": self.conditions(&slice, &decision),
             });
-            self.write(&slice, order, status).await?;
+            if patch_status(&slices, &slice, status).await? {
+                self.ground.metrics.slice_decided(decision.word);
+            }
         }
         Ok(pending("somebody else keeps changing the slice"))
     }
@@ -125,24 +143,21 @@ impl Provider {
         })
     }
 
-    /// Says something of a slice; false if somebody else changed it meanwhile.
-    pub(super) async fn decide(&self, slice: &ResourceSlice, decision: &Decision) -> Answer<bool> {
+    /// Denies a slice; false if somebody else changed it meanwhile.
+    pub(super) async fn deny(&self, slice: &ResourceSlice, decision: &Decision) -> Answer<bool> {
         if decision.is_said_of(slice) {
             return Ok(true);
         }
         let status = json!({ "conditions": self.conditions(slice, decision) });
         let namespace = slice.namespace().unwrap_or_default();
         let slices = kube::Api::namespaced(self.ground.client.clone(), &namespace);
-        patch_status(&slices, slice, status).await
-    }
-
-    async fn write(
-        &self,
-        slice: &ResourceSlice,
-        order: &Order,
-        status: serde_json::Value,
-    ) -> Answer<bool> {
-        patch_status(&self.ground.slices(&order.peer), slice, status).await
+        let is_said = patch_status(&slices, slice, status).await?;
+        if is_said {
+            let (name, why) = (slice.name_any(), &decision.message);
+            tracing::info!(slice = name, namespace, why, "a slice is denied");
+            self.ground.metrics.slice_decided(decision.word);
+        }
+        Ok(is_said)
     }
 
     /// The conditions with this one: a list is written as a whole, and the others are not ours.

@@ -39,8 +39,7 @@ impl Provider {
             if order.duty != Duty::Gone && !is_going && waited < self.ground.settings.patience {
                 return Ok(pending("the requester is given time to take its pods away"));
             }
-            let over = Decision::denied("ReservationOver", "the reservation is over");
-            if !self.decide(slice, &over).await? {
+            if !is_going && !self.deny(slice, &Decision::over()).await? {
                 return Ok(pending("somebody else has just changed the slice"));
             }
         }

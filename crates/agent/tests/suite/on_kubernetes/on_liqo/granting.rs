@@ -103,6 +103,8 @@ pub(super) async fn a_slice_without_a_reservation_is_denied(world: &mut World<'_
     until("a denial that Rome can read", denied).await;
     let quotas = world.milan.api.get(&world.milan.liqo("offloading", "quotas")).unwrap();
     assert_eq!(quotas["items"], json!([]));
+    let page = world.milan.metrics.page();
+    assert!(page.contains("sublet_agent_slices_total{decision=\"no_reservation\"} 1"), "{page}");
     // It is reserved after all.
     world.keep("rsv-none", &small()).await;
     world.end("rsv-none").await;

@@ -57,6 +57,12 @@ fn a_reservation_ends_with_nothing_left_of_it() {
         ending::a_disruption_budget_is_honoured_until_the_deadline,
         ending::the_last_node_takes_the_remote_namespaces_with_it,
         ending::both_may_be_restarted_between_any_two_steps,
+    );
+}
+
+#[test]
+fn an_end_comes_whoever_does_not_want_it() {
+    scenarios!(
         stubborn::a_stuck_pod_stops_nobody_else,
         stubborn::a_requester_that_is_silent_loses_its_pods,
         stubborn::what_nobody_wants_is_swept,

@@ -44,6 +44,7 @@ pub(super) async fn a_stuck_pod_stops_nobody_else(world: &mut World<'_>) {
 }
 
 pub(super) async fn a_requester_that_is_silent_loses_its_pods(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
     world.keep("rsv-silent", &small()).await;
     offload(world).await;
     put(world, "guest", "rsv-silent", json!({})).await;
@@ -68,6 +69,7 @@ pub(super) async fn a_requester_that_is_silent_loses_its_pods(world: &mut World<
     world.rome.is_gone(&over).await;
     when_gone(&world.milan.api, &replica).await;
     stay_home(world).await;
+    before.is_back(world).await;
 }
 
 /// What is there on either side and in no list of the broker's.

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
+use sublet_agent::metrics::Metrics;
 use sublet_agent::peering::liqo::link::{LinkState, Links};
 use sublet_agent::peering::liqo::{LiqoPeering, Settings};
 use sublet_agent::peering::{Peering as _, Progress, Removal};
@@ -95,6 +96,7 @@ pub(super) struct Town {
     pub(super) api: Api,
     client: Client,
     pub(super) peering: Arc<LiqoPeering>,
+    pub(super) metrics: Arc<Metrics>,
     tasks: JoinSet<()>,
 }
 
@@ -110,14 +112,14 @@ impl Town {
         let config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let client = Client::try_from(config.unwrap()).unwrap();
-        let (peering, tasks) = begin(&client);
-        Self { side, peer, api: cluster.api(), client, peering, tasks }
+        let (peering, metrics, tasks) = begin(&client);
+        Self { side, peer, api: cluster.api(), client, peering, metrics, tasks }
     }
 
     /// Ends everything, and begins anew with nothing in memory.
     pub(super) async fn restart(&mut self) {
         self.stop().await;
-        (self.peering, self.tasks) = begin(&self.client);
+        (self.peering, self.metrics, self.tasks) = begin(&self.client);
     }
 
     /// Ends it wherever it is.
@@ -182,20 +184,22 @@ fn note(last: &std::sync::Mutex<String>, now: &str) {
     }
 }
 
-fn begin(client: &Client) -> (Arc<LiqoPeering>, JoinSet<()>) {
+fn begin(client: &Client) -> (Arc<LiqoPeering>, Arc<Metrics>, JoinSet<()>) {
     let settings = Settings {
         eviction: EVICTION,
         patience: Span::from_secs(6),
         grace: Span::from_secs(2),
         ..Settings::plain(NAMESPACE)
     };
-    let (peering, keeper) = LiqoPeering::new(client.clone(), Arc::new(ByHand), settings, clock);
+    let metrics = Arc::new(Metrics::new());
+    let (peering, keeper) =
+        LiqoPeering::new(client.clone(), Arc::new(ByHand), settings, clock, Arc::clone(&metrics));
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let (_never, stopping) = watch::channel(false);
         keeper.run(stopping).await;
     });
-    (Arc::new(peering), tasks)
+    (Arc::new(peering), metrics, tasks)
 }
 
 /// Both.

@@ -98,6 +98,33 @@ fn inventory_of(member: &Member) -> BTreeSet<String> {
     all
 }
 
+/// Waits until the broker and the object for people say so.
+fn lends(town: &Town, side: &Side, lends: bool) {
+    let Side { member, agent, .. } = side;
+    let status = if lends { "True" } else { "False" };
+    comes(agent, &format!("a cluster that lends: {lends}"), || {
+        let told = at_broker(town, member.cluster.name())?;
+        let object = member.object("advertisement", "cluster-advertisement")?;
+        let conditions = object["status"]["conditions"].as_array()?;
+        let lending = conditions.iter().find(|one| one["type"] == "Lending")?;
+        (told["lending"] == lends && lending["status"] == status).then_some(())
+    });
+}
+
+fn without_a_webhook_nothing_is_lent(town: &Town, side: &Side) {
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let api = side.member.cluster.api();
+    let mut hook = api.get(path).unwrap()["items"][0].clone();
+    let name = hook["metadata"]["name"].as_str().unwrap().to_owned();
+    hook["metadata"] = json!({ "name": name });
+    api.delete(&format!("{path}/{name}")).unwrap();
+    side.agent.kill();
+    side.agent.start().unwrap();
+    lends(town, side, false);
+    api.create(path, &hook).unwrap();
+    lends(town, side, true);
+}
+
 #[test]
 fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     let clock = Stopwatch::start();
@@ -106,12 +133,9 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     println!("two clusters with Liqo and agents after {:?}", clock.elapsed());
     let [shop, edge] = sides.as_slice() else { panic!("two clusters") };
     for side in &sides {
-        let name = side.member.cluster.name();
-        comes(&side.agent, "a cluster that lends", || {
-            at_broker(&town, name).filter(|told| told["lending"] != false)
-        });
+        lends(&town, side, true);
     }
-
+    without_a_webhook_nothing_is_lent(&town, edge);
     let before: Vec<_> = sides.iter().map(|side| inventory_of(&side.member)).collect();
     let clock = Stopwatch::start();
     shop.member.cluster.apply(REQUEST).unwrap();

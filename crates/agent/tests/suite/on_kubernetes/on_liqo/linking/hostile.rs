@@ -67,7 +67,7 @@ pub(super) async fn a_key_that_is_not_pinned_is_refused(world: &mut World) {
             (is_so(lends, is_final) && is_so(borrows, is_final)).then_some(())
         })
         .await;
-        println!("not pinned, said after {:?}", clock.elapsed());
+        eprintln!("not pinned, said after {:?}", clock.elapsed());
     }
     assert!(refused(&world.milan, "pin") > 0);
     assert!(world.milan.counted("sublet_agent_link_failures_total{reason=\"KeyNotPinned\"}") > 0);

@@ -107,7 +107,9 @@ impl Relay {
             listener.hear(message.clone());
         }
         listener.hear(message);
-        late.into_iter().for_each(|late| listener.hear(late));
+        for late in late {
+            listener.hear(late);
+        }
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) async fn a_tenant_deleted_by_hand_is_back(world: &mut World) {
     world.milan.api.delete(TENANT).unwrap();
     another(&world.milan.api, TENANT, &before).await;
     world.linked().await;
-    println!("the tenant was back after {:?}", clock.elapsed());
+    eprintln!("the tenant was back after {:?}", clock.elapsed());
     replicated(world, "rsv-repaired").await;
     removed(world, &["rsv-repaired"]).await;
     world.unused().await;
@@ -102,7 +102,7 @@ pub(super) async fn an_identity_deleted_under_a_slice_is_back(world: &mut World)
     world.rome.api.delete(IDENTITY).unwrap();
     another(&world.rome.api, IDENTITY, &before).await;
     world.linked().await;
-    println!("the identity was back after {:?}", clock.elapsed());
+    eprintln!("the identity was back after {:?}", clock.elapsed());
     // Slices come and go as before, the one from before too.
     replicated(world, "rsv-second").await;
     removed(world, &["rsv-first", "rsv-second"]).await;
@@ -120,7 +120,7 @@ pub(super) async fn everything_of_one_side_deleted_is_back(world: &mut World) {
         api.delete(&namespace).unwrap();
         another(api, &namespace, &before).await;
         world.linked().await;
-        println!(
+        eprintln!(
             "without its namespace for {peer}, it was linked again after {:?}",
             clock.elapsed()
         );
@@ -168,7 +168,7 @@ pub(super) async fn new_keys_of_the_requester_are_taken_when_the_pin_says_so(wor
     })
     .await;
     world.linked().await;
-    println!("with its new key, it was linked again after {:?}", clock.elapsed());
+    eprintln!("with its new key, it was linked again after {:?}", clock.elapsed());
     let tenant = world.milan.api.get(TENANT).unwrap();
     assert_eq!(tenant["spec"]["publicKey"], data["publicKey"]);
     replicated(world, "rsv-new-key").await;

@@ -18,14 +18,14 @@ use sublet_testkit::wait::Stopwatch;
 use sublet_testkit::{Api, Cluster, Liqo, Setup, Tier};
 use tempfile::TempDir;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::relay::Relay;
 use super::snapshot;
 use crate::authority::Authority;
 
 /// How long anything may take before the test gives up.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// Where the agents keep their objects, as the role has it.
 pub(super) const NAMESPACE: &str = "sublet";
 /// How long a link is kept that nobody needs, in these tests.
@@ -64,7 +64,7 @@ pub(super) struct Town {
     pub(super) metrics: Arc<Metrics>,
     pub(super) keeper: Arc<Keeper>,
     stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
+    tasks: JoinSet<()>,
     before: BTreeSet<String>,
 }
 
@@ -108,7 +108,7 @@ impl Town {
             metrics,
             keeper,
             stop,
-            task: tokio::task::spawn(async {}),
+            tasks: JoinSet::new(),
         };
         town.restart(None).await;
         town
@@ -116,8 +116,7 @@ impl Town {
 
     /// The agent ends wherever it is, and another one begins, which knows nothing.
     pub(super) async fn restart(&mut self, hook: Option<Hook>) {
-        self.task.abort();
-        drop((&mut self.task).await);
+        self.tasks.shutdown().await;
         let keeper = Arc::new(Keeper::new(Settings {
             client: self.client.clone(),
             cluster: self.id.clone(),
@@ -132,7 +131,7 @@ impl Town {
         self.keeper = Arc::clone(&keeper);
         self.relay.listen(self.id.as_str(), &keeper);
         let stopping = self.stop.subscribe();
-        self.task = tokio::task::spawn(async move { keeper.run(stopping).await });
+        self.tasks.spawn(async move { keeper.run(stopping).await });
     }
 
     /// How it stands with a link.
@@ -166,12 +165,6 @@ impl Town {
     /// The path of something in the namespace of the pair.
     pub(super) fn secret(peer: &str, name: &str) -> String {
         format!("/api/v1/namespaces/liqo-tenant-{peer}/secrets/{name}")
-    }
-}
-
-impl Drop for Town {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
