@@ -10,7 +10,7 @@ use sublet_core::instruction::Side;
 use sublet_core::time::{Span, Time};
 
 use super::super::names;
-use super::ground::{Ground, remove};
+use super::ground::{Ground, remove, remove_this};
 use super::keys::Keys;
 use super::letters::{Letters, Matter};
 use super::observe::Look;
@@ -152,7 +152,14 @@ impl Round {
                         hook(word).await;
                     }
                 }
-                None => return Ok(self.after(&nexts, &seen, now)),
+                None => {
+                    let after = self.after(&nexts, &seen, now);
+                    if seen.is_barred && after != After::Poll {
+                        let namespace = &ground.namespace;
+                        tracing::warn!(namespace, "the agent may not look into it: left as it is");
+                    }
+                    return Ok(after);
+                }
             }
         }
         Ok(After::Poll)
@@ -180,7 +187,10 @@ impl Round {
             *nexts.of_mut(side) = next;
         }
         if nexts.provider.todo == Todo::Gone && nexts.requester.todo == Todo::Gone {
-            let end = next::end(&self.scene(Side::Provider, seen, now));
+            // Who has said that one direction is not needed any more knows the pair.
+            let is_silent = self.wishes.provider == Wish::Unknown;
+            let side = if is_silent { Side::Requester } else { Side::Provider };
+            let end = next::end(&self.scene(side, seen, now));
             if let Todo::Step(first) = &end.todo {
                 step = Some((Side::Provider, first.clone()));
             }
@@ -291,7 +301,9 @@ impl Round {
             Step::DeleteIdentity => ground.delete_identity().await,
             Step::DeleteSigned => remove(&ground.secrets, names::SIGNED_NONCE_SECRET).await,
             Step::MarkForeign => ground.mark_foreign().await,
-            Step::DeleteNamespace => remove(&ground.namespaces, &ground.namespace).await,
+            Step::DeleteNamespace(uid) => {
+                remove_this(&ground.namespaces, &ground.namespace, uid).await
+            }
             Step::DeleteForeign => remove(&ground.foreign, self.peer.as_str()).await,
             Step::Say(say) => {
                 let matter = Matter { peer: &self.peer, side, keys, now };
