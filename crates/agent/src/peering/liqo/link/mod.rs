@@ -14,6 +14,7 @@
 
 mod trouble;
 mod keys;
+mod request;
 mod seen;
 mod step;
 mod talk;

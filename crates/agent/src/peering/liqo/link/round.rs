@@ -262,9 +262,9 @@ impl Round {
             let letters = &self.office.letters;
             if opened.liqo_key != pinned {
                 let strange = letters.strange(opened, &pinned);
-                talk.stumble(strange.trouble.clone(), now);
-                if side == Side::Provider {
-                    talk.objection = Some((strange.link, strange.trouble));
+                match side {
+                    Side::Provider => talk.object(strange.link, strange.trouble, now),
+                    Side::Requester => talk.stumble(strange.trouble, now),
                 }
             } else if let Err(error) = talk.read(opened, &self.office.me, now) {
                 letters.refuse(&self.peer, &error);
