@@ -34,6 +34,7 @@ mod keeper;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use sublet_core::id::ClusterId;
@@ -96,4 +97,7 @@ enum Error {
     /// It cannot work.
     #[error("{0}")]
     Trouble(Trouble),
+    /// It took too long.
+    #[error("the API server did not answer in {} s", .0.as_secs())]
+    Late(Duration),
 }

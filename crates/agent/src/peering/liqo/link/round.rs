@@ -2,6 +2,7 @@
 //! is nothing more to do now.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
@@ -24,6 +25,9 @@ use crate::relay::Opened;
 
 /// More steps than any link needs in one go.
 const STEPS_MAX: usize = 24;
+/// How long a round may take: only so many pairs are worked on at once, and an API server that accepts
+/// what it never answers must not keep the others waiting.
+const ROUND_MAX: Duration = Duration::from_secs(30);
 /// How long a pair is remembered of which there is nothing, for what was heard too early.
 const REMEMBERED: Span = Span::from_secs(120);
 
@@ -107,7 +111,7 @@ pub(super) enum After {
 impl Round {
     pub(super) async fn run(mut self) -> Outcome {
         let (mut states, mut excuse) = (Both::default(), None);
-        let after = match self.steps(&mut states).await {
+        let after = match within(ROUND_MAX, self.steps(&mut states)).await {
             Ok(after) => after,
             Err(Error::Trouble(trouble)) => {
                 states = Both {
@@ -121,6 +125,12 @@ impl Round {
                 states = Both::default();
                 let error = &error as &dyn std::error::Error;
                 tracing::debug!(error, peer = %self.peer, "a link is tried again");
+                After::Poll
+            }
+            Err(error @ Error::Late(_)) => {
+                // Wherever it was cut: what there is is the state, and is looked at again.
+                tracing::warn!(%error, peer = %self.peer, "a link is tried again");
+                (excuse, states) = (Some(error.to_string()), Both::default());
                 After::Poll
             }
         };
@@ -314,6 +324,14 @@ impl Round {
     }
 }
 
+/// What comes of it in this time.
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    tokio::time::timeout(limit, work).await.unwrap_or(Err(Error::Late(limit)))
+}
+
 /// What an error of the API server means to people.
 fn said(error: &kube::Error) -> String {
     match error {
@@ -335,4 +353,17 @@ async fn keys(client: &Client) -> Result<Keys, Error> {
     let data = secret.and_then(|secret| secret.data).ok_or_else(missing)?;
     let private = data.get("privateKey").ok_or_else(missing)?;
     Keys::read(&private.0).map_err(Error::Trouble)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_never_answered_ends_all_the_same() {
+        let limit = Duration::from_millis(1);
+        let never = within(limit, std::future::pending::<Result<(), Error>>()).await;
+        assert!(matches!(never, Err(Error::Late(late)) if late == limit));
+        assert!(within(limit, async { Ok(()) }).await.is_ok());
+    }
 }
