@@ -19,8 +19,9 @@ use tokio::time::{Instant, sleep_until};
 use super::board::Board;
 use super::changes::{Change, Changes};
 use super::letters::Letters;
+use super::memory::{Both, Memory};
 use super::pins::Pins;
-use super::round::{After, Both, Memory, Office, Outcome, Round};
+use super::round::{After, Office, Outcome, Round};
 use super::step::Wish;
 use super::{Hook, LinkState, Links, Post};
 use crate::metrics::Metrics;
@@ -185,7 +186,7 @@ impl<'a> Desk<'a> {
             (pair.is_due, pair.due) = (false, None);
             for side in [Side::Provider, Side::Requester] {
                 if let Some(opened) = pair.mail.of_mut(side).take() {
-                    *memory.mail.of_mut(side) = Some(opened);
+                    memory.hear(side, opened, (keeper.office.clock)());
                 }
             }
             let wishes = keeper.board.wishes(peer);

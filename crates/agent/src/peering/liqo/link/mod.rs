@@ -18,6 +18,7 @@ mod request;
 mod seen;
 mod step;
 mod talk;
+mod memory;
 mod borrow;
 mod lend;
 mod next;

@@ -14,22 +14,19 @@ use super::super::names;
 use super::ground::{Ground, remove, remove_this};
 use super::keys::Keys;
 use super::letters::{Letters, Matter};
+use super::memory::{Both, Memory};
 use super::observe::Look;
 use super::pins::Pins;
 use super::seen::Seen;
 use super::step::{GRACE, Next, Scene, Step, Todo, Wish};
-use super::talk::Talk;
 use super::trouble::{Reason, Trouble};
 use super::{Error, Hook, LinkState, borrow, lend, next};
-use crate::relay::Opened;
 
 /// More steps than any link needs in one go.
 const STEPS_MAX: usize = 24;
 /// How long a round may take: only so many pairs are worked on at once, and an API server that accepts
 /// what it never answers must not keep the others waiting.
 const ROUND_MAX: Duration = Duration::from_secs(30);
-/// How long a pair is remembered of which there is nothing, for what was heard too early.
-const REMEMBERED: Span = Span::from_secs(120);
 
 /// What every round works with.
 pub(super) struct Office {
@@ -41,39 +38,6 @@ pub(super) struct Office {
     pub(super) settling: Span,
     pub(super) clock: fn() -> Time,
     pub(super) hook: Option<Hook>,
-}
-
-/// Something of either direction.
-#[derive(Debug, Default)]
-pub(super) struct Both<T> {
-    pub(super) provider: T,
-    pub(super) requester: T,
-}
-
-impl<T> Both<T> {
-    pub(super) fn of(&self, side: Side) -> &T {
-        match side {
-            Side::Provider => &self.provider,
-            Side::Requester => &self.requester,
-        }
-    }
-
-    pub(super) fn of_mut(&mut self, side: Side) -> &mut T {
-        match side {
-            Side::Provider => &mut self.provider,
-            Side::Requester => &mut self.requester,
-        }
-    }
-}
-
-/// What is remembered of a pair from round to round.
-#[derive(Debug, Default)]
-pub(super) struct Memory {
-    pub(super) talks: Both<Talk>,
-    pub(super) mail: Both<Option<Opened>>,
-    heard_at: Option<Time>,
-    /// How often in a row nothing had happened yet.
-    pub(super) polls: u32,
 }
 
 /// One round.
@@ -229,13 +193,10 @@ impl Round {
             return After::Poll;
         }
         if both.iter().all(|todo| **todo == Todo::Gone) {
-            let heard = self.memory.heard_at.map_or(REMEMBERED, |at| now.since(at));
-            let left = REMEMBERED.as_millis().saturating_sub(heard.as_millis());
             let is_theirs = seen.namespace.is_some();
-            return match left {
-                0 if !is_theirs => After::Forget,
-                0 => After::Rest(None),
-                left => After::Rest(Some(Span::from_millis(left))),
+            return match self.memory.left(now) {
+                None if !is_theirs => After::Forget,
+                left => After::Rest(left),
             };
         }
         let rests = both.iter().filter_map(|todo| match todo {
@@ -250,7 +211,11 @@ impl Round {
     async fn read_mail(&mut self, seen: &mut Seen, now: Time) -> Result<(), Error> {
         for side in [Side::Provider, Side::Requester] {
             let Some(opened) = self.memory.mail.of_mut(side).take() else { continue };
-            self.memory.heard_at = Some(now);
+            // It may have waited here for long.
+            if let Err(error) = opened.in_time(now) {
+                self.office.letters.refuse(&self.peer, &error);
+                continue;
+            }
             let is_wanted = *self.wishes.of(side) == Wish::Wanted;
             let pinned = match &seen.pin {
                 Some(pinned) => pinned.clone(),
