@@ -55,6 +55,11 @@ fn wanted(scene: &Scene<'_>) -> Next {
         (Some(tenant), Some(offer)) if is_written(tenant, offer, &link) => {
             answer(scene, tenant, offer, link)
         }
+        (Some(tenant), Some(offer)) if is_another(tenant, offer) => {
+            let why = "a certificate was granted for another request of the same key";
+            let trouble = Trouble::new(Reason::CsrChanged, why);
+            scene.answer(Say::Refusal { link, trouble }, LinkState::Ready)
+        }
         (_, Some(offer)) => write(scene, link, offer),
         (Some(tenant), None) => look(scene, tenant, nonce, link),
         (None, None) => {
@@ -69,6 +74,14 @@ fn is_written(tenant: &TenantSeen, offer: &TenantOffer, link: &LinkId) -> bool {
         && tenant.csr == offer.csr.as_bytes()
         && tenant.signature == offer.signature
         && tenant.link.as_ref() == Some(link)
+}
+
+/// A request is always the same for the same key. Another one is nothing but work for Liqo, which would
+/// sign it: what is granted stays as it is.
+fn is_another(tenant: &TenantSeen, offer: &TenantOffer) -> bool {
+    tenant.access.is_some()
+        && tenant.key.as_ref() == Some(&offer.public_key)
+        && tenant.csr != offer.csr.as_bytes()
 }
 
 /// Liqo keeps the certificate of the first request, and refuses any other one until that is gone.

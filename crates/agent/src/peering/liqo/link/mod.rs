@@ -30,6 +30,7 @@ mod letters;
 mod round;
 mod board;
 mod changes;
+mod pace;
 mod keeper;
 #[cfg(test)]
 mod tests;

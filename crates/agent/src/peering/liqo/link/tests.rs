@@ -321,6 +321,28 @@ fn a_new_key_replaces_the_tenant_and_the_certificate_that_liqo_keeps_for_the_old
 }
 
 #[test]
+fn another_request_for_the_key_that_was_granted_is_refused_and_changes_nothing() {
+    let (first, key) = (nonce("first"), key());
+    let mut case = Case::wanted();
+    case.seen.lent.nonce = Some(issued(&first));
+    case.seen.lent.tenant = Some(tenant(&first, &offer(&key)));
+    case.seen.lent.certificate_for = Some(b"csr".to_vec());
+    let offered = TenantOffer { csr: "another".to_owned(), ..offer(&key) };
+    case.talk.offer = Some((link(&first), offered));
+    let refusal = case.lend();
+    assert_eq!(refusal.state, LinkState::Ready);
+    let Step::Say(said @ Say::Refusal { .. }) = step(refusal) else { panic!("no refusal") };
+    assert!(matches!(&said, Say::Refusal { trouble, .. } if trouble.reason == Reason::CsrChanged));
+    case.talk.said(&said, case.now);
+    assert_eq!(case.lend(), Next::ready());
+    // What was not granted may be put right.
+    case.seen.lent.tenant.as_mut().unwrap().access = None;
+    case.talk.offer =
+        Some((link(&first), TenantOffer { csr: "another".to_owned(), ..offer(&key) }));
+    assert_eq!(step(case.lend()), Step::DeleteCertificate);
+}
+
+#[test]
 fn what_liqo_objects_to_is_waited_for_a_moment_then_said_and_then_a_failure() {
     let (first, key) = (nonce("first"), key());
     let mut case = Case::wanted();
