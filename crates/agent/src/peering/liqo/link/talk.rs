@@ -101,11 +101,16 @@ impl Talk {
                 self.asked = Some(nonce);
             }
             Content::IdentityOffer { sealed } => {
-                // The key opens once: an answer to an earlier offer costs a new one.
-                let (link, key) = self.key.take().ok_or(Error::Seal)?;
-                if link != header.link {
-                    return Err(Error::OtherLink { found: header.link, expected: link });
+                let (link, key) = self.key.as_ref().ok_or(Error::Seal)?;
+                if *link != header.link {
+                    return Err(Error::OtherLink { found: header.link, expected: link.clone() });
                 }
+                // The key opens once, and is kept for the answer to the offer that it was made for: an
+                // answer to an earlier one comes late.
+                if !key.may_open(&sealed) {
+                    return Err(Error::Seal);
+                }
+                let (_, key) = self.key.take().ok_or(Error::Seal)?;
                 let plain = key.open(&sealed, &header)?;
                 let read = serde_json::from_slice(&plain);
                 self.access = Some(read.map_err(|error| Error::Unreadable(error.to_string()))?);
@@ -331,6 +336,31 @@ mod tests {
         let good = opened(Content::TenantOffer(offer("rome")), at(61));
         talk.read(good, &milan, at(1)).unwrap();
         assert!(talk.offer.is_some() && talk.objection.is_none() && talk.trouble().is_none());
+    }
+
+    #[test]
+    fn a_late_answer_leaves_the_key_for_the_one_that_is_waited_for() {
+        let (mut talk, rome) = (Talk::default(), "rome".parse().unwrap());
+        let answer = |to: seal::Public, expires_at: Time| {
+            let mut opened = opened(Content::Unlinked, expires_at);
+            let header = &mut opened.letter.header;
+            std::mem::swap(&mut header.from, &mut header.to);
+            let plain = serde_json::to_vec(&Access::default()).unwrap();
+            let sealed = seal::Lock(to).seal(&plain, header).unwrap();
+            opened.letter.content = Content::IdentityOffer { sealed };
+            opened
+        };
+        let (earlier, key) = (seal::Key::generate().unwrap(), seal::Key::generate().unwrap());
+        let (late, right) = (answer(earlier.public(), at(60)), answer(key.public(), at(62)));
+        talk.key = Some((right.letter.header.link.clone(), key));
+        let mut another = answer(earlier.public(), at(61));
+        another.letter.header.link = LinkId::none();
+        for (late, why) in [(late, "seal"), (another, "other_link")] {
+            assert_eq!(talk.read(late, &rome, at(0)).unwrap_err().reason().0, why);
+        }
+        talk.read(right, &rome, at(0)).unwrap();
+        assert_eq!(talk.access, Some(Access::default()));
+        assert!(talk.key.is_none(), "it opens once");
     }
 
     #[test]
