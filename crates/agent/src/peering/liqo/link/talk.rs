@@ -84,9 +84,10 @@ impl Talk {
         let from = header.from.clone();
         let is_requester = header.requester == *me;
         match content {
-            Content::Call => self.called = true,
+            // Who wants a link is not done with it.
+            Content::Call => (self.called, self.unlink) = (true, None),
             Content::TenantOffer(offer) => {
-                self.called = false;
+                (self.called, self.unlink) = (false, None);
                 if let Err(unfit) = request::check(&offer, &from) {
                     let why = format!("the request for a certificate is refused: {unfit}");
                     self.object(header.link, Trouble::new(Reason::CsrRefused, why), now);
@@ -336,6 +337,15 @@ mod tests {
         let good = opened(Content::TenantOffer(offer("rome")), at(61));
         talk.read(good, &milan, at(1)).unwrap();
         assert!(talk.offer.is_some() && talk.objection.is_none() && talk.trouble().is_none());
+    }
+
+    #[test]
+    fn who_wants_a_link_again_is_not_done_with_it() {
+        let (mut talk, milan) = (Talk::default(), "milan".parse().unwrap());
+        talk.read(opened(Content::Unlink, at(60)), &milan, at(0)).unwrap();
+        assert!(talk.unlink.is_some());
+        talk.read(opened(Content::Call, at(61)), &milan, at(1)).unwrap();
+        assert!(talk.unlink.is_none() && talk.called);
     }
 
     #[test]
