@@ -14,9 +14,11 @@
 
 mod trouble;
 mod keys;
+mod request;
 mod seen;
 mod step;
 mod talk;
+mod memory;
 mod borrow;
 mod lend;
 mod next;
@@ -28,11 +30,13 @@ mod letters;
 mod round;
 mod board;
 mod changes;
+mod pace;
 mod keeper;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use sublet_core::id::ClusterId;
@@ -95,4 +99,7 @@ enum Error {
     /// It cannot work.
     #[error("{0}")]
     Trouble(Trouble),
+    /// It took too long.
+    #[error("the API server did not answer in {} s", .0.as_secs())]
+    Late(Duration),
 }
