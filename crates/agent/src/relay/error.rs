@@ -81,6 +81,9 @@ pub enum Error {
     /// The key that is offered is not the one that signed.
     #[error("the Liqo key that is offered is not the one that signed the letter")]
     OfferedKey,
+    /// What is to be certified is more than, or other than, who sent it.
+    #[error("the request for a certificate in the letter is not passed on: {0}")]
+    Request(String),
     /// The key is not the one that is pinned.
     #[error(
         "the Liqo key of {from} is {found}, but {pinned} is pinned for it: if its key was changed \
@@ -129,6 +132,7 @@ impl Error {
             Self::Signature => "signature",
             Self::LiqoSignature => "liqo_signature",
             Self::OfferedKey => "offered_key",
+            Self::Request(_) => "csr",
             Self::Pin { .. } => "pin",
             Self::OtherLink { .. } => "other_link",
             Self::Seal => "seal",

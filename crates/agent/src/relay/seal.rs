@@ -52,6 +52,9 @@ impl fmt::Debug for Public {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sealed {
     key: Public,
+    /// To which key, if that is said: one that opens once is not tried on what is for another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to: Option<Public>,
     #[serde(with = "base64_bytes")]
     text: Vec<u8>,
 }
@@ -85,6 +88,11 @@ impl Key {
         self.public
     }
 
+    /// May it be that this was sealed to it?
+    pub fn may_open(&self, sealed: &Sealed) -> bool {
+        sealed.to.is_none_or(|to| to == self.public)
+    }
+
     /// Opens what was sealed to it under the header of the letter that brought it.
     pub fn open(self, sealed: &Sealed, header: &Header) -> Result<Vec<u8>, Error> {
         let keys = Keys { reader: self.public, writer: sealed.key };
@@ -112,7 +120,7 @@ impl Lock {
         let nonce = Nonce::assume_unique_for_key([0; 12]);
         key.seal_in_place_append_tag(nonce, Aad::from(labels(header)), &mut text)
             .map_err(|_| Error::Seal)?;
-        Ok(Sealed { key: own.public, text })
+        Ok(Sealed { key: own.public, to: Some(self.0), text })
     }
 }
 

@@ -141,6 +141,11 @@ impl Verifier {
 }
 
 impl Opened {
+    /// Is it still to be read, now?
+    pub fn in_time(&self, now: Time) -> Result<(), Error> {
+        check_time(self.letter.header.expires_at, now)
+    }
+
     /// The letter, if it is about this link and no earlier one.
     pub fn of_link(self, expected: &LinkId) -> Result<Letter, Error> {
         let found = &self.letter.header.link;

@@ -51,6 +51,7 @@ pub(crate) fn event(number: u64) -> Event {
             allocated: said.allocated,
             covered: Resources::default(),
             ghosts: Resources::default(),
+            unreported: false,
         },
     }
 }

@@ -65,9 +65,9 @@ impl Embedded {
         let copier = copier.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..COPIES_MAX {
             let before = self.writer().journal_bytes();
-            let copied = writer::copy_journal(&copier)?;
+            let all = writer::copy_journal(&copier)?;
             let since = self.writer().journal_bytes().saturating_sub(before);
-            if !copied || since <= LITTLE_BYTES {
+            if !all || since <= LITTLE_BYTES {
                 break;
             }
         }

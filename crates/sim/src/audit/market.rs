@@ -160,9 +160,10 @@ impl Auditor {
     /// Where it does not report grants, its pods may all be inside them.
     pub(super) fn owes_more_than_it_has(&self, provider: &ClusterId, advert: &Advert) -> bool {
         let held = self.held(provider);
-        let taken = match advert.reports {
-            true => self.taken(provider, advert).0,
-            false => larger(held, advert.allocated),
+        let taken = if advert.reports {
+            self.taken(provider, advert).0
+        } else {
+            larger(held, advert.allocated)
         };
         exceeds(held, taken, advert.allocatable)
     }

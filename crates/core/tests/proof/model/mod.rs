@@ -207,12 +207,12 @@ impl Model {
         let Some(heard) = self.heard.get(provider) else { return false };
         let lent = kinds(self.stories.values().map(|story| &story.held));
         // Where nothing is reported, everything that runs there may run in what is held.
-        let is_short = |kind, held: i128| match &heard.says.grants {
-            Some(_) => self.free(provider, kind) < 0,
-            None => {
-                let says = |all| amount(all, kind);
-                held.max(says(&heard.says.allocated)) > says(&heard.says.allocatable)
+        let is_short = |kind, held: i128| {
+            if heard.says.grants.is_some() {
+                return self.free(provider, kind) < 0;
             }
+            let says = |all| amount(all, kind);
+            held.max(says(&heard.says.allocated)) > says(&heard.says.allocatable)
         };
         let held = lent.iter().map(|kind| (kind, self.held_on(provider, kind)));
         held.into_iter().any(|(kind, held)| held > 0 && is_short(kind, held))

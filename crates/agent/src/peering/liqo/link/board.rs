@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::LinkState;
-use super::round::Both;
+use super::memory::Both;
 use super::step::Wish;
 
 /// How long somebody waits for the first look at a link.

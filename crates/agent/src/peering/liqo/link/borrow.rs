@@ -9,7 +9,7 @@ use sublet_core::time::Span;
 
 use super::LinkState;
 use super::seen::{Credential, IdentitySeen, SignedNonce};
-use super::step::{For, Next, Say, Scene, Step, Wish};
+use super::step::{For, LOOK_AGAIN, Next, Say, Scene, Step, Wish};
 use super::trouble::{Reason, Trouble};
 use crate::relay::{LinkId, Nonce};
 
@@ -17,8 +17,6 @@ use crate::relay::{LinkId, Nonce};
 const RESIGN_AFTER: Span = Span::from_secs(3);
 /// How long the provider is told that the link is gone here, if it does not answer.
 const TELL_MAX: Span = Span::from_secs(3600);
-/// How often slices that are in the way are looked at.
-const LOOK_AGAIN: Span = Span::from_secs(30);
 
 /// What to do next.
 pub(super) fn next(scene: &Scene<'_>) -> Next {
@@ -111,6 +109,9 @@ fn link(scene: &Scene<'_>) -> LinkId {
 /// First the identity, then the provider is told, then the rest: so nobody is left with slices that
 /// cannot be removed.
 fn unwanted(scene: &Scene<'_>) -> Next {
+    if let Some(rest) = scene.blind() {
+        return rest;
+    }
     let borrowed = &scene.seen.borrowed;
     let Some(place) = scene.seen.namespace.as_ref().filter(|place| !place.is_deleting) else {
         return Next::gone();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Event, Namespace, Secret};
 use k8s_openapi::api::rbac::v1::RoleBinding;
-use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams};
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -94,6 +94,20 @@ where
     K: Clone + DeserializeOwned + std::fmt::Debug + Serialize,
 {
     gone_is_fine(api.delete(name, &DeleteParams::default()).await.map(drop))
+}
+
+/// Removes this very object, and not what somebody else made under its name meanwhile.
+pub(super) async fn remove_this<K>(
+    api: &Api<K>,
+    name: &str,
+    uid: Option<String>,
+) -> Result<(), Error>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug + Serialize,
+{
+    let preconditions = Preconditions { uid, resource_version: None };
+    let how = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    gone_is_fine(api.delete(name, &how).await.map(drop))
 }
 
 fn gone_is_fine(done: Result<(), kube::Error>) -> Result<(), Error> {

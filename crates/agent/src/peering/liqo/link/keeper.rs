@@ -19,8 +19,10 @@ use tokio::time::{Instant, sleep_until};
 use super::board::Board;
 use super::changes::{Change, Changes};
 use super::letters::Letters;
+use super::memory::{Both, Memory};
+use super::pace::Pace;
 use super::pins::Pins;
-use super::round::{After, Both, Memory, Office, Outcome, Round};
+use super::round::{After, Office, Outcome, Round};
 use super::step::Wish;
 use super::{Hook, LinkState, Links, Post};
 use crate::metrics::Metrics;
@@ -145,8 +147,27 @@ struct Pair {
     /// None while it is worked on.
     memory: Option<Memory>,
     mail: Both<Option<Opened>>,
+    pace: Pace,
     is_due: bool,
     due: Option<Instant>,
+}
+
+impl Pair {
+    fn has_mail(&self) -> bool {
+        self.mail.provider.is_some() || self.mail.requester.is_some()
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        let by_mail = self.has_mail() && self.pace.allows(now);
+        self.is_due || by_mail || self.due.is_some_and(|due| due <= now)
+    }
+
+    /// When it is to be looked at, if it is.
+    fn next_due(&self, now: Instant) -> Option<Instant> {
+        let mail = self.has_mail().then(|| self.pace.earliest().unwrap_or(now));
+        let own = if self.is_due { Some(now) } else { self.due };
+        own.into_iter().chain(mail).min()
+    }
 }
 
 /// A round that is going on, and what was needed when it began.
@@ -177,15 +198,17 @@ impl<'a> Desk<'a> {
         let now = Instant::now();
         let keeper = self.keeper;
         for (peer, pair) in &mut self.pairs {
-            let is_due = pair.is_due || pair.due.is_some_and(|due| due <= now);
-            if self.rounds.len() >= AT_ONCE || !is_due {
+            if self.rounds.len() >= AT_ONCE || !pair.is_due(now) {
                 continue;
             }
             let Some(mut memory) = pair.memory.take() else { continue };
             (pair.is_due, pair.due) = (false, None);
+            if pair.has_mail() {
+                pair.pace.spend(now);
+            }
             for side in [Side::Provider, Side::Requester] {
                 if let Some(opened) = pair.mail.of_mut(side).take() {
-                    *memory.mail.of_mut(side) = Some(opened);
+                    memory.hear(side, opened, (keeper.office.clock)());
                 }
             }
             let wishes = keeper.board.wishes(peer);
@@ -204,9 +227,8 @@ impl<'a> Desk<'a> {
     fn next_due(&self) -> Option<Instant> {
         // What is worked on is looked at again when that ends.
         let idle = self.pairs.values().filter(|pair| pair.memory.is_some());
-        idle.filter_map(|pair| if pair.is_due { Some(Instant::now()) } else { pair.due })
-            .min()
-            .filter(|_| self.rounds.len() < AT_ONCE)
+        let now = Instant::now();
+        idle.filter_map(|pair| pair.next_due(now)).min().filter(|_| self.rounds.len() < AT_ONCE)
     }
 
     fn end(&mut self, outcome: Outcome, wishes: &Both<Wish>) {
@@ -225,10 +247,9 @@ impl<'a> Desk<'a> {
             After::Forget => None,
         };
         let pair = self.pair(&peer);
-        let has_mail = pair.mail.provider.is_some() || pair.mail.requester.is_some();
         pair.memory = Some(memory);
         pair.due = pause.map(|pause| Instant::now() + pause);
-        if after == After::Forget && !pair.is_due && !has_mail {
+        if after == After::Forget && !pair.is_due && !pair.has_mail() {
             self.pairs.remove(&peer);
             self.keeper.board.forget(&peer);
         }
@@ -268,7 +289,6 @@ impl<'a> Desk<'a> {
             && read.is_none_or(|talk| talk.is_news(expires_at));
         if is_news {
             *pair.mail.of_mut(side) = Some(opened);
-            pair.is_due = true;
         } else {
             metrics.letter_refused("stale");
         }

@@ -5,7 +5,7 @@ use sublet_core::time::Span;
 
 use super::LinkState;
 use super::seen::TenantSeen;
-use super::step::{For, GRACE, Next, Say, Scene, Step, Wish};
+use super::step::{For, GRACE, LOOK_AGAIN, Next, Say, Scene, Step, Wish};
 use super::trouble::{Reason, Trouble};
 use crate::relay::{LinkId, Nonce, TenantOffer};
 
@@ -15,8 +15,6 @@ const SILENT_MAX: Span = Span::from_secs(12 * 3600 + 1800);
 /// For how long Liqo's objections are taken for a passing thing: it says some of them while its own
 /// caches fill.
 const OBJECTION_AFTER: Span = Span::from_secs(2);
-/// How often slices that are in the way are looked at.
-const LOOK_AGAIN: Span = Span::from_secs(30);
 
 /// What to do next.
 pub(super) fn next(scene: &Scene<'_>) -> Next {
@@ -57,6 +55,11 @@ fn wanted(scene: &Scene<'_>) -> Next {
         (Some(tenant), Some(offer)) if is_written(tenant, offer, &link) => {
             answer(scene, tenant, offer, link)
         }
+        (Some(tenant), Some(offer)) if is_another(tenant, offer) => {
+            let why = "a certificate was granted for another request of the same key";
+            let trouble = Trouble::new(Reason::CsrChanged, why);
+            scene.answer(Say::Refusal { link, trouble }, LinkState::Ready)
+        }
         (_, Some(offer)) => write(scene, link, offer),
         (Some(tenant), None) => look(scene, tenant, nonce, link),
         (None, None) => {
@@ -71,6 +74,14 @@ fn is_written(tenant: &TenantSeen, offer: &TenantOffer, link: &LinkId) -> bool {
         && tenant.csr == offer.csr.as_bytes()
         && tenant.signature == offer.signature
         && tenant.link.as_ref() == Some(link)
+}
+
+/// A request is always the same for the same key. Another one is nothing but work for Liqo, which would
+/// sign it: what is granted stays as it is.
+fn is_another(tenant: &TenantSeen, offer: &TenantOffer) -> bool {
+    tenant.access.is_some()
+        && tenant.key.as_ref() == Some(&offer.public_key)
+        && tenant.csr != offer.csr.as_bytes()
 }
 
 /// Liqo keeps the certificate of the first request, and refuses any other one until that is gone.
@@ -133,6 +144,9 @@ fn objected(scene: &Scene<'_>, trouble: &Trouble) -> LinkState {
 /// The tenant goes last of all: when no slice of the requester's is left here, and the requester has
 /// said that it is done, or nothing for very long.
 fn unwanted(scene: &Scene<'_>) -> Next {
+    if let Some(rest) = scene.blind() {
+        return rest;
+    }
     let lent = &scene.seen.lent;
     let place = scene.seen.namespace.as_ref().filter(|place| !place.is_deleting);
     let issued = lent.nonce.as_ref().filter(|issued| issued.is_ours);

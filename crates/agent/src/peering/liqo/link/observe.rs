@@ -57,6 +57,7 @@ impl Look<'_> {
         let Some(namespace) = namespace else { return Ok(seen) };
         let at = |key: &str| namespace.annotations().get(key).and_then(|text| time_of(text));
         seen.namespace = Some(Place {
+            uid: namespace.uid(),
             is_ours: is_ours(&namespace.metadata),
             is_deleting: namespace.metadata.deletion_timestamp.is_some(),
             unused_as_provider: at(names::UNUSED_AS_PROVIDER),

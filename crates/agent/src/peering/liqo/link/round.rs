@@ -2,6 +2,7 @@
 //! is nothing more to do now.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
@@ -10,22 +11,22 @@ use sublet_core::instruction::Side;
 use sublet_core::time::{Span, Time};
 
 use super::super::names;
-use super::ground::{Ground, remove};
+use super::ground::{Ground, remove, remove_this};
 use super::keys::Keys;
 use super::letters::{Letters, Matter};
+use super::memory::{Both, Memory};
 use super::observe::Look;
 use super::pins::Pins;
 use super::seen::Seen;
 use super::step::{GRACE, Next, Scene, Step, Todo, Wish};
-use super::talk::Talk;
 use super::trouble::{Reason, Trouble};
 use super::{Error, Hook, LinkState, borrow, lend, next};
-use crate::relay::Opened;
 
 /// More steps than any link needs in one go.
 const STEPS_MAX: usize = 24;
-/// How long a pair is remembered of which there is nothing, for what was heard too early.
-const REMEMBERED: Span = Span::from_secs(120);
+/// How long a round may take: only so many pairs are worked on at once, and an API server that accepts
+/// what it never answers must not keep the others waiting.
+const ROUND_MAX: Duration = Duration::from_secs(30);
 
 /// What every round works with.
 pub(super) struct Office {
@@ -37,39 +38,6 @@ pub(super) struct Office {
     pub(super) settling: Span,
     pub(super) clock: fn() -> Time,
     pub(super) hook: Option<Hook>,
-}
-
-/// Something of either direction.
-#[derive(Debug, Default)]
-pub(super) struct Both<T> {
-    pub(super) provider: T,
-    pub(super) requester: T,
-}
-
-impl<T> Both<T> {
-    pub(super) fn of(&self, side: Side) -> &T {
-        match side {
-            Side::Provider => &self.provider,
-            Side::Requester => &self.requester,
-        }
-    }
-
-    pub(super) fn of_mut(&mut self, side: Side) -> &mut T {
-        match side {
-            Side::Provider => &mut self.provider,
-            Side::Requester => &mut self.requester,
-        }
-    }
-}
-
-/// What is remembered of a pair from round to round.
-#[derive(Debug, Default)]
-pub(super) struct Memory {
-    pub(super) talks: Both<Talk>,
-    pub(super) mail: Both<Option<Opened>>,
-    heard_at: Option<Time>,
-    /// How often in a row nothing had happened yet.
-    pub(super) polls: u32,
 }
 
 /// One round.
@@ -107,7 +75,7 @@ pub(super) enum After {
 impl Round {
     pub(super) async fn run(mut self) -> Outcome {
         let (mut states, mut excuse) = (Both::default(), None);
-        let after = match self.steps(&mut states).await {
+        let after = match within(ROUND_MAX, self.steps(&mut states)).await {
             Ok(after) => after,
             Err(Error::Trouble(trouble)) => {
                 states = Both {
@@ -121,6 +89,12 @@ impl Round {
                 states = Both::default();
                 let error = &error as &dyn std::error::Error;
                 tracing::debug!(error, peer = %self.peer, "a link is tried again");
+                After::Poll
+            }
+            Err(error @ Error::Late(_)) => {
+                // Wherever it was cut: what there is is the state, and is looked at again.
+                tracing::warn!(%error, peer = %self.peer, "a link is tried again");
+                (excuse, states) = (Some(error.to_string()), Both::default());
                 After::Poll
             }
         };
@@ -152,7 +126,14 @@ impl Round {
                         hook(word).await;
                     }
                 }
-                None => return Ok(self.after(&nexts, &seen, now)),
+                None => {
+                    let after = self.after(&nexts, &seen, now);
+                    if seen.is_barred && after != After::Poll {
+                        let namespace = &ground.namespace;
+                        tracing::warn!(namespace, "the agent may not look into it: left as it is");
+                    }
+                    return Ok(after);
+                }
             }
         }
         Ok(After::Poll)
@@ -180,7 +161,10 @@ impl Round {
             *nexts.of_mut(side) = next;
         }
         if nexts.provider.todo == Todo::Gone && nexts.requester.todo == Todo::Gone {
-            let end = next::end(&self.scene(Side::Provider, seen, now));
+            // Who has said that one direction is not needed any more knows the pair.
+            let is_silent = self.wishes.provider == Wish::Unknown;
+            let side = if is_silent { Side::Requester } else { Side::Provider };
+            let end = next::end(&self.scene(side, seen, now));
             if let Todo::Step(first) = &end.todo {
                 step = Some((Side::Provider, first.clone()));
             }
@@ -209,13 +193,10 @@ impl Round {
             return After::Poll;
         }
         if both.iter().all(|todo| **todo == Todo::Gone) {
-            let heard = self.memory.heard_at.map_or(REMEMBERED, |at| now.since(at));
-            let left = REMEMBERED.as_millis().saturating_sub(heard.as_millis());
             let is_theirs = seen.namespace.is_some();
-            return match left {
-                0 if !is_theirs => After::Forget,
-                0 => After::Rest(None),
-                left => After::Rest(Some(Span::from_millis(left))),
+            return match self.memory.left(now) {
+                None if !is_theirs => After::Forget,
+                left => After::Rest(left),
             };
         }
         let rests = both.iter().filter_map(|todo| match todo {
@@ -230,7 +211,11 @@ impl Round {
     async fn read_mail(&mut self, seen: &mut Seen, now: Time) -> Result<(), Error> {
         for side in [Side::Provider, Side::Requester] {
             let Some(opened) = self.memory.mail.of_mut(side).take() else { continue };
-            self.memory.heard_at = Some(now);
+            // It may have waited here for long.
+            if let Err(error) = opened.in_time(now) {
+                self.office.letters.refuse(&self.peer, &error);
+                continue;
+            }
             let is_wanted = *self.wishes.of(side) == Wish::Wanted;
             let pinned = match &seen.pin {
                 Some(pinned) => pinned.clone(),
@@ -252,9 +237,9 @@ impl Round {
             let letters = &self.office.letters;
             if opened.liqo_key != pinned {
                 let strange = letters.strange(opened, &pinned);
-                talk.stumble(strange.trouble.clone(), now);
-                if side == Side::Provider {
-                    talk.objection = Some((strange.link, strange.trouble));
+                match side {
+                    Side::Provider => talk.object(strange.link, strange.trouble, now),
+                    Side::Requester => talk.stumble(strange.trouble, now),
                 }
             } else if let Err(error) = talk.read(opened, &self.office.me, now) {
                 letters.refuse(&self.peer, &error);
@@ -291,7 +276,9 @@ impl Round {
             Step::DeleteIdentity => ground.delete_identity().await,
             Step::DeleteSigned => remove(&ground.secrets, names::SIGNED_NONCE_SECRET).await,
             Step::MarkForeign => ground.mark_foreign().await,
-            Step::DeleteNamespace => remove(&ground.namespaces, &ground.namespace).await,
+            Step::DeleteNamespace(uid) => {
+                remove_this(&ground.namespaces, &ground.namespace, uid).await
+            }
             Step::DeleteForeign => remove(&ground.foreign, self.peer.as_str()).await,
             Step::Say(say) => {
                 let matter = Matter { peer: &self.peer, side, keys, now };
@@ -300,6 +287,14 @@ impl Round {
             }
         }
     }
+}
+
+/// What comes of it in this time.
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    tokio::time::timeout(limit, work).await.unwrap_or(Err(Error::Late(limit)))
 }
 
 /// What an error of the API server means to people.
@@ -323,4 +318,17 @@ async fn keys(client: &Client) -> Result<Keys, Error> {
     let data = secret.and_then(|secret| secret.data).ok_or_else(missing)?;
     let private = data.get("privateKey").ok_or_else(missing)?;
     Keys::read(&private.0).map_err(Error::Trouble)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_never_answered_ends_all_the_same() {
+        let limit = Duration::from_millis(1);
+        let never = within(limit, std::future::pending::<Result<(), Error>>()).await;
+        assert!(matches!(never, Err(Error::Late(late)) if late == limit));
+        assert!(within(limit, async { Ok(()) }).await.is_ok());
+    }
 }

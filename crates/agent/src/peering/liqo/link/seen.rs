@@ -29,6 +29,8 @@ pub(super) struct Seen {
 /// The namespace of the pair.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
+    /// Which one of that name it is.
+    pub(super) uid: Option<String>,
     pub(super) is_ours: bool,
     pub(super) is_deleting: bool,
     pub(super) unused_as_provider: Option<Time>,

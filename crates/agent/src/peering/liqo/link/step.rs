@@ -20,6 +20,9 @@ pub(super) const GRACE: Span = Span::from_secs(20);
 /// certificates expire, without anybody being told.
 const READY_LOOK: Span = Span::from_secs(300);
 
+/// How often what is in the way, or cannot be seen, is looked at again.
+pub(super) const LOOK_AGAIN: Span = Span::from_secs(30);
+
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
@@ -58,8 +61,8 @@ pub(super) enum Step {
 
     /// Write down that Liqo's word for the other cluster goes with the link.
     MarkForeign,
-    /// Remove the namespace of the pair.
-    DeleteNamespace,
+    /// Remove the namespace of the pair: the one with this UID, and no later one.
+    DeleteNamespace(Option<String>),
     /// Remove Liqo's word for the other cluster.
     DeleteForeign,
 
@@ -87,7 +90,7 @@ impl Step {
             Self::DeleteIdentity => "delete identity",
             Self::DeleteSigned => "delete signed nonce",
             Self::MarkForeign => "mark foreign cluster",
-            Self::DeleteNamespace => "delete namespace",
+            Self::DeleteNamespace(_) => "delete namespace",
             Self::DeleteForeign => "delete foreign cluster",
             Self::Say(say) => say.topic().0,
         }
@@ -241,6 +244,13 @@ impl Scene<'_> {
             });
         }
         place.unused(side).is_some().then(|| Next::step(Step::MarkUsed(side)))
+    }
+
+    /// Where the agent may not look, nothing is taken down: what it does not see may be there all the
+    /// same. In a namespace that goes, its role goes too, and that is no reason to wait.
+    pub(super) fn blind(&self) -> Option<Next> {
+        let stays = self.seen.namespace.as_ref().is_some_and(|place| !place.is_deleting);
+        (self.seen.is_barred && stays).then(|| Next::rest(Some(LOOK_AGAIN)))
     }
 
     /// Waits for something that will be there soon.

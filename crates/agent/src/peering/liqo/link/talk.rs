@@ -4,9 +4,10 @@
 use sublet_core::id::ClusterId;
 use sublet_core::time::{Span, Time};
 
+use super::request;
 use super::seen::{Access, Seen};
 use super::step::{For, Say};
-use super::trouble::Trouble;
+use super::trouble::{Reason, Trouble};
 use crate::relay::{Content, Error, LinkId, Nonce, Opened, TenantOffer, seal};
 
 /// The first pause before a letter is sent again, and the longest; each is twice the one before.
@@ -27,7 +28,7 @@ pub(super) struct Talk {
     /// The requester has no nonce, or one of an earlier link.
     pub(super) called: bool,
     pub(super) offer: Option<(LinkId, TenantOffer)>,
-    /// What a letter said that was signed with another key than the pinned one.
+    /// What is wrong with a letter: another key than the pinned one, or an unfit request.
     pub(super) objection: Option<(LinkId, Trouble)>,
     /// The requester has taken this link down.
     pub(super) unlink: Option<LinkId>,
@@ -83,9 +84,16 @@ impl Talk {
         let from = header.from.clone();
         let is_requester = header.requester == *me;
         match content {
-            Content::Call => self.called = true,
+            // Who wants a link is not done with it.
+            Content::Call => (self.called, self.unlink) = (true, None),
             Content::TenantOffer(offer) => {
-                (self.trouble, self.called) = (None, false);
+                (self.called, self.unlink) = (false, None);
+                if let Err(unfit) = request::check(&offer, &from) {
+                    let why = format!("the request for a certificate is refused: {unfit}");
+                    self.object(header.link, Trouble::new(Reason::CsrRefused, why), now);
+                    return Err(Error::Request(unfit.to_string()));
+                }
+                (self.trouble, self.objection) = (None, None);
                 self.offer = Some((header.link, offer));
             }
             Content::Unlink => self.unlink = Some(header.link),
@@ -94,11 +102,16 @@ impl Talk {
                 self.asked = Some(nonce);
             }
             Content::IdentityOffer { sealed } => {
-                // The key opens once: an answer to an earlier offer costs a new one.
-                let (link, key) = self.key.take().ok_or(Error::Seal)?;
-                if link != header.link {
-                    return Err(Error::OtherLink { found: header.link, expected: link });
+                let (link, key) = self.key.as_ref().ok_or(Error::Seal)?;
+                if *link != header.link {
+                    return Err(Error::OtherLink { found: header.link, expected: link.clone() });
                 }
+                // The key opens once, and is kept for the answer to the offer that it was made for: an
+                // answer to an earlier one comes late.
+                if !key.may_open(&sealed) {
+                    return Err(Error::Seal);
+                }
+                let (_, key) = self.key.take().ok_or(Error::Seal)?;
                 let plain = key.open(&sealed, &header)?;
                 let read = serde_json::from_slice(&plain);
                 self.access = Some(read.map_err(|error| Error::Unreadable(error.to_string()))?);
@@ -117,6 +130,12 @@ impl Talk {
     /// Something is wrong; since when, matters.
     pub(super) fn stumble(&mut self, trouble: Trouble, now: Time) {
         since(&mut self.trouble, trouble, now);
+    }
+
+    /// Something is wrong with what the requester offers: it is told.
+    pub(super) fn object(&mut self, link: LinkId, trouble: Trouble, now: Time) {
+        self.stumble(trouble.clone(), now);
+        self.objection = Some((link, trouble));
     }
 
     /// Nothing is wrong any more, or nobody cares.
@@ -230,7 +249,9 @@ fn pace(times: u32) -> Span {
 
 #[cfg(test)]
 mod tests {
+    use super::super::keys::Keys;
     use super::*;
+    use crate::relay::Header;
 
     fn at(seconds: u64) -> Time {
         Time::from_millis(seconds * 1000)
@@ -285,6 +306,71 @@ mod tests {
         let first = talk.expiry(at(10), Span::from_secs(60));
         assert!(talk.expiry(at(10), Span::from_secs(60)) > first);
         assert!(talk.expiry(at(9), Span::from_secs(60)) > first);
+    }
+
+    fn opened(content: Content, expires_at: Time) -> Opened {
+        let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+        let (rome, milan): (ClusterId, ClusterId) =
+            ("rome".parse().unwrap(), "milan".parse().unwrap());
+        let nonce: Nonce = "bm9uY2Vub25jZW5vbmNl".parse().unwrap();
+        let link = LinkId::derive(&rome, &milan, &nonce);
+        let header = Header { from: rome.clone(), to: milan, requester: rome, link, expires_at };
+        Opened { letter: header.letter(content), liqo_key: pair.public_key_pem().parse().unwrap() }
+    }
+
+    #[test]
+    fn an_unfit_request_is_objected_to_and_offers_nothing() {
+        let (mut talk, milan) = (Talk::default(), "milan".parse().unwrap());
+        let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+        let keys = Keys::read(pair.serialize_pem().as_bytes()).unwrap();
+        let offer = |name: &str| TenantOffer {
+            public_key: keys.public().clone(),
+            csr: keys.csr(&name.parse().unwrap()).unwrap(),
+            signature: Vec::new(),
+            seal_key: seal::Key::generate().unwrap().public(),
+        };
+        let bad = opened(Content::TenantOffer(offer("venice")), at(60));
+        let refused = talk.read(bad, &milan, at(0)).unwrap_err();
+        assert_eq!(refused.reason().0, "csr");
+        assert!(talk.offer.is_none() && !talk.is_news(at(60)));
+        assert_eq!(talk.objection.as_ref().unwrap().1.reason, Reason::CsrRefused);
+        let good = opened(Content::TenantOffer(offer("rome")), at(61));
+        talk.read(good, &milan, at(1)).unwrap();
+        assert!(talk.offer.is_some() && talk.objection.is_none() && talk.trouble().is_none());
+    }
+
+    #[test]
+    fn who_wants_a_link_again_is_not_done_with_it() {
+        let (mut talk, milan) = (Talk::default(), "milan".parse().unwrap());
+        talk.read(opened(Content::Unlink, at(60)), &milan, at(0)).unwrap();
+        assert!(talk.unlink.is_some());
+        talk.read(opened(Content::Call, at(61)), &milan, at(1)).unwrap();
+        assert!(talk.unlink.is_none() && talk.called);
+    }
+
+    #[test]
+    fn a_late_answer_leaves_the_key_for_the_one_that_is_waited_for() {
+        let (mut talk, rome) = (Talk::default(), "rome".parse().unwrap());
+        let answer = |to: seal::Public, expires_at: Time| {
+            let mut opened = opened(Content::Unlinked, expires_at);
+            let header = &mut opened.letter.header;
+            std::mem::swap(&mut header.from, &mut header.to);
+            let plain = serde_json::to_vec(&Access::default()).unwrap();
+            let sealed = seal::Lock(to).seal(&plain, header).unwrap();
+            opened.letter.content = Content::IdentityOffer { sealed };
+            opened
+        };
+        let (earlier, key) = (seal::Key::generate().unwrap(), seal::Key::generate().unwrap());
+        let (late, right) = (answer(earlier.public(), at(60)), answer(key.public(), at(62)));
+        talk.key = Some((right.letter.header.link.clone(), key));
+        let mut another = answer(earlier.public(), at(61));
+        another.letter.header.link = LinkId::none();
+        for (late, why) in [(late, "seal"), (another, "other_link")] {
+            assert_eq!(talk.read(late, &rome, at(0)).unwrap_err().reason().0, why);
+        }
+        talk.read(right, &rome, at(0)).unwrap();
+        assert_eq!(talk.access, Some(Access::default()));
+        assert!(talk.key.is_none(), "it opens once");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::LinkState;
 use super::seen::{
     Access, Credential, Foreign, IdentitySeen, Issued, Place, Seen, SignedNonce, TenantSeen,
 };
-use super::step::{For, Next, Say, Scene, Step, Todo, Wish};
+use super::step::{For, LOOK_AGAIN, Next, Say, Scene, Step, Todo, Wish};
 use super::talk::Talk;
 use super::trouble::{Reason, Trouble};
 use super::{borrow, lend, next};
@@ -54,7 +54,7 @@ impl Case {
             is_ours: true,
             unused_as_provider: since,
             unused_as_requester: since,
-            is_deleting: false,
+            ..Place::default()
         };
         let seen = Seen { namespace: Some(place), ..Seen::default() };
         Self { seen, wish: Wish::Unused, ..Self::wanted() }
@@ -321,6 +321,28 @@ fn a_new_key_replaces_the_tenant_and_the_certificate_that_liqo_keeps_for_the_old
 }
 
 #[test]
+fn another_request_for_the_key_that_was_granted_is_refused_and_changes_nothing() {
+    let (first, key) = (nonce("first"), key());
+    let mut case = Case::wanted();
+    case.seen.lent.nonce = Some(issued(&first));
+    case.seen.lent.tenant = Some(tenant(&first, &offer(&key)));
+    case.seen.lent.certificate_for = Some(b"csr".to_vec());
+    let offered = TenantOffer { csr: "another".to_owned(), ..offer(&key) };
+    case.talk.offer = Some((link(&first), offered));
+    let refusal = case.lend();
+    assert_eq!(refusal.state, LinkState::Ready);
+    let Step::Say(said @ Say::Refusal { .. }) = step(refusal) else { panic!("no refusal") };
+    assert!(matches!(&said, Say::Refusal { trouble, .. } if trouble.reason == Reason::CsrChanged));
+    case.talk.said(&said, case.now);
+    assert_eq!(case.lend(), Next::ready());
+    // What was not granted may be put right.
+    case.seen.lent.tenant.as_mut().unwrap().access = None;
+    case.talk.offer =
+        Some((link(&first), TenantOffer { csr: "another".to_owned(), ..offer(&key) }));
+    assert_eq!(step(case.lend()), Step::DeleteCertificate);
+}
+
+#[test]
 fn what_liqo_objects_to_is_waited_for_a_moment_then_said_and_then_a_failure() {
     let (first, key) = (nonce("first"), key());
     let mut case = Case::wanted();
@@ -415,7 +437,11 @@ fn the_namespace_goes_when_both_directions_are_gone_and_takes_liqos_word_with_it
     case.seen.foreign = Some(Foreign { is_marked: false });
     assert_eq!(step(case.end()), Step::MarkForeign);
     case.seen.foreign = Some(Foreign { is_marked: true });
-    assert_eq!(step(case.end()), Step::DeleteNamespace);
+    case.seen.namespace.as_mut().unwrap().uid = Some("this".to_owned());
+    assert_eq!(step(case.end()), Step::DeleteNamespace(Some("this".to_owned())));
+    (case.wish, case.up) = (Wish::Unknown, Span::from_secs(10));
+    assert_eq!(case.end().todo, Todo::Rest(Some(Span::from_secs(50))), "it may be needed");
+    (case.wish, case.up) = (Wish::Unused, Span::from_secs(3600));
     case.seen.lent.slices = 1;
     assert!(matches!(case.end().todo, Todo::Rest(Some(_))));
     case.seen.namespace = None;
@@ -432,4 +458,22 @@ fn whoever_needs_it_again_says_so_first() {
     case.wish = Wish::Wanted;
     assert_eq!(step(case.borrow()), Step::MarkUsed(Side::Requester));
     assert_eq!(step(case.lend()), Step::MarkUsed(Side::Provider));
+}
+
+#[test]
+fn where_the_agent_may_not_look_nothing_is_taken_down() {
+    let mut case = Case::unused(9_999);
+    case.now = at(200_000);
+    case.seen.is_barred = true;
+    case.talk.unlink = Some(link(&nonce("first")));
+    for wish in [Wish::Unknown, Wish::Unused] {
+        case.wish = wish;
+        for next in [case.borrow(), case.lend(), case.end()] {
+            assert_eq!(next.todo, Todo::Rest(Some(LOOK_AGAIN)), "{wish:?}");
+        }
+    }
+    // The role goes with the namespace, and its end is waited for.
+    case.seen.namespace.as_mut().unwrap().is_deleting = true;
+    assert_eq!(case.borrow().todo, Todo::Gone);
+    assert_eq!(case.end().waiting, Some(For::NamespaceGone));
 }

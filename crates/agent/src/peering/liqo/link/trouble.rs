@@ -103,7 +103,9 @@ impl Reason {
             Self::NotOurs => {
                 "finish that peering with liqoctl, or undo it with liqoctl unauthenticate"
             }
-            Self::Forbidden => "apply deploy/agent/rbac-liqo.yaml of this version",
+            Self::Forbidden => {
+                "apply deploy/agent/rbac.yaml and deploy/agent/rbac-liqo.yaml of this version"
+            }
             Self::BrokerTooOld => "upgrade the broker, or run the agents with --peering=none",
             Self::Refused => "see the other cluster's agent",
         }
@@ -143,5 +145,20 @@ impl Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}; {}", self.reason.word(), self.message, self.reason.remedy())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_agent_may_not_do_names_the_roles_that_let_it() {
+        let said = Trouble::new(Reason::Forbidden, "no").to_string();
+        for role in ["deploy/agent/rbac.yaml", "deploy/agent/rbac-liqo.yaml"] {
+            assert!(said.contains(role), "{said}");
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(role);
+            assert!(path.is_file(), "{path:?}");
+        }
     }
 }

@@ -48,6 +48,7 @@ fn what_somebody_breaks_is_made_whole() {
     scenarios!(
         repairs::a_tenant_deleted_by_hand_is_back,
         repairs::an_identity_deleted_under_a_slice_is_back,
+        repairs::what_the_agent_may_not_see_stays,
         repairs::everything_of_one_side_deleted_is_back,
         repairs::new_keys_of_the_requester_are_taken_when_the_pin_says_so,
     );

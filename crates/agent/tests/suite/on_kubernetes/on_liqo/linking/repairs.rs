@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rcgen::KeyPair;
 use serde_json::{Value, json};
-use sublet_agent::peering::liqo::link::LinkState;
+use sublet_agent::peering::liqo::link::{LinkState, Links};
 use sublet_core::instruction::Side;
 use sublet_testkit::Api;
 use sublet_testkit::wait::Stopwatch;
@@ -106,6 +106,41 @@ pub(super) async fn an_identity_deleted_under_a_slice_is_back(world: &mut World)
     // Slices come and go as before, the one from before too.
     replicated(world, "rsv-second").await;
     removed(world, &["rsv-first", "rsv-second"]).await;
+    world.unused().await;
+    world.over().await;
+}
+
+/// Without its role in the namespace, an agent that starts sees none of what is there.
+pub(super) async fn what_the_agent_may_not_see_stays(world: &mut World) {
+    world.linked().await;
+    replicated(world, "rsv-unseen").await;
+    let namespace = "/api/v1/namespaces/liqo-tenant-rome";
+    let binding = "/apis/rbac.authorization.k8s.io/v1/namespaces/liqo-tenant-rome/rolebindings/\
+                   sublet-agent-tenant";
+    let before = [namespace, TENANT].map(|path| uid(&world.milan.api, path).unwrap());
+    world.milan.api.delete(binding).unwrap();
+    world.milan.restart(None).await;
+    world.milan.keeper.unused(Side::Provider, &world.rome.id).await;
+
+    // By the time that a whole link has come and gone, the other one was looked at.
+    let venice = "venice".parse().unwrap();
+    let nonce = Town::secret("venice", "liqo-nonce");
+    until("a nonce for Venice", || async {
+        world.milan.keeper.ensure(Side::Provider, &venice).await;
+        world.milan.api.get(&nonce).ok()
+    })
+    .await;
+    world.milan.keeper.unused(Side::Provider, &venice).await;
+    until("the end of it", || async {
+        world.milan.api.get("/api/v1/namespaces/liqo-tenant-venice").err().map(drop)
+    })
+    .await;
+    let there = world.milan.api.get(namespace).unwrap();
+    assert!(there["metadata"]["deletionTimestamp"].is_null(), "{there}");
+    assert_eq!([namespace, TENANT].map(|path| uid(&world.milan.api, path).unwrap()), before);
+
+    world.linked().await;
+    removed(world, &["rsv-unseen"]).await;
     world.unused().await;
     world.over().await;
 }
