@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Client;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams};
+use kube::{Client, Resource};
 use sublet_core::id::ClusterId;
 use sublet_core::time::Span;
+use sublet_crds::Advertisement;
+use sublet_crds::condition::Type;
 
 use crate::clock;
 use crate::config::{BrokerAt, Config, Joining};
@@ -31,6 +33,18 @@ pub enum Error {
          deploy/agent/rbac-liqo.yaml"
     )]
     NoLiqo(#[source] kube::Error),
+    /// Liqo is there, and may not be used.
+    #[error(
+        "Liqo is installed, and the agent may not use it: apply deploy/agent/rbac-liqo.yaml, or say \
+         --peering=none"
+    )]
+    Forbidden(#[source] kube::Error),
+    /// Liqo is not there, and something that is lent or borrowed by it may be.
+    #[error(
+        "Liqo is not there any more, but {0}: what it lends or borrows would be taken for gone; install \
+         Liqo again, or say --peering=none if nothing of it is left"
+    )]
+    Vanished(&'static str),
     /// It cannot be looked whether Liqo is there.
     #[error("it cannot be looked whether Liqo is installed: say --peering=liqo or --peering=none")]
     Unknown(#[source] kube::Error),
@@ -78,15 +92,49 @@ impl Join<'_> {
         if self.config.broker.is_none() || chosen == Some(Joining::None) {
             return Ok(Joining::None);
         }
+        if chosen.is_none() && !self.is_served().await? {
+            return match self.trace().await? {
+                Some(trace) => Err(Error::Vanished(trace)),
+                None => Ok(Joining::None),
+            };
+        }
         let slices: Api<ResourceSlice> = Api::all(self.client.clone());
         match slices.list_metadata(&ListParams::default().limit(1)).await {
             Ok(_) => Ok(Joining::Liqo),
             Err(error) if chosen == Some(Joining::Liqo) => Err(Error::NoLiqo(error)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Joining::None),
-            Err(kube::Error::Api(status)) if status.code == 403 => {
-                tracing::info!("Liqo is not there, or the agent has no role for it: no peering");
-                Ok(Joining::None)
+            Err(error) if status_of(&error) == Some(403) => Err(Error::Forbidden(error)),
+            Err(error) => Err(Error::Unknown(error)),
+        }
+    }
+
+    /// Does the API server have Liqo's kinds? Everybody may ask that, whatever roles there are.
+    async fn is_served(&self) -> Result<bool, Error> {
+        let groups = self.client.list_api_groups().await.map_err(Error::Unknown)?.groups;
+        Ok(groups.iter().any(|group| group.name == ResourceSlice::group(&())))
+    }
+
+    /// What says that clusters were joined by Liqo here: whoever took nothing for everything would
+    /// acknowledge the end of what still runs.
+    async fn trace(&self) -> Result<Option<&'static str>, Error> {
+        let Config { advertisement_namespace, advertisement_name, .. } = self.config;
+        let ours: Api<Advertisement> =
+            Api::namespaced(self.client.clone(), advertisement_namespace);
+        match ours.get_opt(advertisement_name).await.map_err(Error::Unknown)? {
+            Some(ours) if was_liqo(&ours) => {
+                return Ok(Some("the Advertisement says that clusters were joined by it"));
             }
+            _ => {}
+        }
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let tenants = format!("{}=true", names::TENANT_NAMESPACE);
+        let tenants = ListParams::default().labels(&tenants).limit(1);
+        match namespaces.list_metadata(&tenants).await {
+            Ok(found) => {
+                let is_there = !found.items.is_empty();
+                Ok(is_there.then_some("there are namespaces of tenants (liqo-tenant-…)"))
+            }
+            // An agent that never had the role for Liqo has made none.
+            Err(error) if status_of(&error) == Some(403) => Ok(None),
             Err(error) => Err(Error::Unknown(error)),
         }
     }
@@ -131,5 +179,18 @@ impl Join<'_> {
         tasks.own("the links", async move { links.run(stopping).await });
         tasks.own("the slices", keeper.run(tasks.stopping()));
         Arc::new(peering)
+    }
+}
+
+/// Was it written by an agent that joins clusters by Liqo? No other says whether it can lend.
+fn was_liqo(advertisement: &Advertisement) -> bool {
+    let conditions = advertisement.status.iter().flat_map(|status| &status.conditions);
+    conditions.into_iter().any(|said| said.type_ == Type::Lending.to_string())
+}
+
+fn status_of(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
     }
 }

@@ -9,6 +9,7 @@ use sublet_core::decision::explain::{self, Explanation};
 use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::{Phase, Reservation};
+use sublet_core::resources::Resources;
 use sublet_core::time::Time;
 use sublet_wire::{Code, Problem, v1};
 
@@ -25,8 +26,16 @@ const LOOKED_AT_MAX: usize = 20_000;
 /// One reservation.
 pub(super) async fn reservation(call: &Call) -> Result<Response, Problem> {
     let found = find(call).await?;
-    let shown = v1::Reservation::of(&found, view(call.caller(), &found));
+    let mut shown = v1::Reservation::of(&found, view(call.caller(), &found));
+    let used = call.look(move |books, _| used(books, &found)).await?;
+    shown.used = used.as_ref().map(Into::into);
     Ok(reply::json(StatusCode::OK, &shown))
+}
+
+/// What runs inside of a reservation, as its provider last reported it.
+fn used(books: &Books, reservation: &Reservation) -> Option<Resources> {
+    let said = &books.market().entry(&reservation.grant()?.provider)?.advertisement;
+    said.grant(reservation.id).map(|report| report.used.clone())
 }
 
 /// Why a reservation is where it is, or why it waits, on what is known now.
@@ -154,10 +163,16 @@ impl Wanted {
 pub(super) async fn reservations(call: &Call) -> Result<Response, Problem> {
     let wanted = Wanted::of(call)?;
     let is_go = wanted.is_go;
-    let (page, next) = call.survey(move |books, _| wanted.page(books)).await?;
-    let shown = page.iter().map(|reservation| {
+    let look = move |books: &Books, _| {
+        let (page, next) = wanted.page(books);
+        let in_use = |one: Arc<Reservation>| (used(books, &one).filter(|_| !is_go), one);
+        (page.into_iter().map(in_use).collect::<Vec<_>>(), next)
+    };
+    let (page, next) = call.survey(look).await?;
+    let shown = page.iter().map(|(used, reservation)| {
         let view = if is_go { v1::View::Go } else { view(call.caller(), reservation) };
-        v1::Reservation::of(reservation, view)
+        let used = used.as_ref().map(Into::into);
+        v1::Reservation { used, ..v1::Reservation::of(reservation, view) }
     });
     let list = v1::ReservationList {
         reservations: shown.collect(),

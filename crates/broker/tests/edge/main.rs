@@ -8,6 +8,7 @@ mod replay;
 mod authorization;
 mod certificates;
 mod streams;
+mod using;
 mod messages;
 mod input;
 mod product;

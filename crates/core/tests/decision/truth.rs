@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use crate::fleet::{Fleet, ask, id, note};
 use proptest::prelude::*;
-use sublet_core::advertisement::{Advertisement, Backend, Cost};
+use sublet_core::advertisement::{Advertisement, Backend, Cost, GrantReport};
 use sublet_core::decision::explain::{self, Explanation, Lift, Nearest, Refused};
 use sublet_core::decision::filter::{Filter, Question, Verdict, allowance_excess};
 use sublet_core::decision::{Constraint, Match, NoPick, Strategy as Choice};
 use sublet_core::event::{Event, Subject};
-use sublet_core::id::ClusterId;
+use sublet_core::id::{ClusterId, Generation, ReservationId};
 use sublet_core::invariants;
 use sublet_core::market::Freshness;
 use sublet_core::policy::{Allowance, Clusters, Rule};
@@ -22,7 +22,8 @@ const REQUESTER: &str = "c0";
 
 #[derive(Clone, Debug)]
 enum Step {
-    Hear(Advertisement),
+    /// A word; with eighths, it reports the grants there, of which so much is in use.
+    Hear(Advertisement, Option<u64>),
     Reserve(u8, Ask),
     Decided(Event),
     Wait(u64),
@@ -123,7 +124,8 @@ fn decided(scale: Scale) -> impl Strategy<Value = Event> {
 
 fn step(scale: Scale) -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => advertisement(scale).prop_map(Step::Hear),
+        6 => (advertisement(scale), prop::option::of(0..9_u64))
+            .prop_map(|(word, in_use)| Step::Hear(word, in_use)),
         3 => (0..4_u8, asks(scale)).prop_map(|(who, ask)| Step::Reserve(who, ask)),
         1 => decided(scale).prop_map(Step::Decided),
         1 => decided(scale).prop_map(Step::Revert),
@@ -135,7 +137,8 @@ fn built(steps: Vec<Step>, limit: Option<u64>, forbidden: Option<ClusterId>) -> 
     let mut fleet = Fleet::new();
     for step in steps {
         match step {
-            Step::Hear(word) => fleet.hear(word),
+            Step::Hear(word, None) => fleet.hear(word),
+            Step::Hear(word, Some(eighths)) => fleet.hear(reporting(&fleet, word, eighths)),
             Step::Reserve(who, ask) => drop(fleet.reserve(&format!("c{who}"), &ask)),
             Step::Decided(event) => fleet.apply(&event),
             Step::Wait(seconds) => fleet.wait(Span::from_secs(seconds)),
@@ -155,6 +158,33 @@ fn built(steps: Vec<Step>, limit: Option<u64>, forbidden: Option<ClusterId>) -> 
         allow: false,
     }));
     fleet
+}
+
+/// The same word from an agent that reports its grants, and sometimes one that nobody knows.
+fn reporting(fleet: &Fleet, mut word: Advertisement, eighths: u64) -> Advertisement {
+    let mut grants = Vec::new();
+    for known in fleet.books.ledger().reservations(None) {
+        let Some(grant) = known.holding().filter(|grant| grant.provider == word.cluster) else {
+            continue;
+        };
+        let used = grant.held.iter().fold(Resources::default(), |used, (kind, amount)| {
+            used.with(kind, amount * eighths / 8).unwrap()
+        });
+        grants.push(report(known.id, &grant.held, used));
+    }
+    if eighths % 2 == 1 {
+        let stray = Resources::new(eighths, 1).with(fpga(), 1).unwrap();
+        grants.push(report("rsv-aaaaaaaaaaaaaaaaaaaa".parse().unwrap(), &stray, stray.clone()));
+    }
+    let add = |sum: Resources, grant: &GrantReport| sum.checked_add(&grant.used).unwrap();
+    word.allocated = grants.iter().fold(word.allocated, add);
+    word.grants = Some(grants);
+    word.validated().unwrap()
+}
+
+fn report(id: ReservationId, amounts: &Resources, used: Resources) -> GrantReport {
+    let (generation, requester) = (Generation(1), crate::fleet::id("c1"));
+    GrantReport { id, generation, requester, amounts: amounts.clone(), used, remaining: None }
 }
 
 /// May this cluster be chosen? Written from the design, with nothing of the filter's code.
@@ -186,15 +216,30 @@ fn may(fleet: &Fleet, ask: &Ask, name: &ClusterId) -> bool {
         && ask.resources.fits_in(&books.room(name))
 }
 
-/// Is something held there of which its pods and what is held are more than it has? (Nobody here
-/// reports the use of a grant.)
+/// Is something held there of which more is taken than it has? Where grants are not reported, all
+/// pods may be inside them.
 fn owes_more_than_it_has(fleet: &Fleet, word: &Advertisement) -> bool {
-    let lent = fleet.books.ledger().reservations(None).filter_map(|r| r.holding());
-    let lent: Vec<_> = lent.filter(|grant| grant.provider == word.cluster).collect();
+    let all = fleet.books.ledger().reservations(None);
+    let lent: BTreeMap<_, _> = all
+        .filter_map(|one| Some((one.id, one.holding()?)))
+        .filter(|(_, grant)| grant.provider == word.cluster)
+        .map(|(id, grant)| (id, &grant.held))
+        .collect();
     let kinds = [Kind::Cpu, Kind::Memory, Kind::Gpu, Kind::Storage, fpga()];
     kinds.iter().any(|kind| {
-        let held: u64 = lent.iter().map(|grant| grant.held.get(kind)).sum();
-        held > 0 && word.allocated.get(kind) + held > word.allocatable.get(kind)
+        let held: u64 = lent.values().map(|held| held.get(kind)).sum();
+        let allocated = word.allocated.get(kind);
+        let taken = word.grants.as_ref().map_or(held.max(allocated), |grants| {
+            let used: u64 = grants.iter().map(|grant| grant.used.get(kind)).sum();
+            let unreported = lent.iter().filter(|(id, _)| grants.iter().all(|g| g.id != **id));
+            let unreported: u64 = unreported.map(|(_, held)| held.get(kind)).sum();
+            let reported = grants.iter().map(|grant| {
+                let kept = lent.get(&grant.id).copied().unwrap_or(&grant.amounts);
+                kept.get(kind).max(grant.used.get(kind))
+            });
+            allocated - used + unreported + reported.sum::<u64>()
+        });
+        held > 0 && taken > word.allocatable.get(kind)
     })
 }
 

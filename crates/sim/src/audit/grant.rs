@@ -224,8 +224,11 @@ impl Auditor {
 
     /// A provider is given up for silence only after the time that the operator set.
     pub(super) fn judge_silence(&mut self, cluster: &ClusterId, writer: Writer) {
-        let heard = self.ears.get(&(writer, cluster.clone())).and_then(|ear| ear.newest);
-        let silent = heard.map(|(at, _)| self.time.since(at));
+        // What it heard while the record was being written came too late for it.
+        let ear = self.ears.get(&(writer, cluster.clone()));
+        let known = ear.into_iter().flat_map(|ear| ear.lately.iter().chain(&ear.newest));
+        let heard = known.map(|(at, _)| *at).filter(|at| *at <= self.time).max();
+        let silent = heard.map(|at| self.time.since(at));
         let limit = self.policy.lost_after;
         let holds = limit.is_some() && silent.is_none_or(|silent| Some(silent) >= limit);
         self.expect(holds, "I8", || format!("{cluster} given up after {silent:?}"));

@@ -7,7 +7,7 @@ use sublet_core::id::{ClusterId, ReservationId};
 use sublet_core::time::Time;
 use sublet_wire::Timestamp;
 use sublet_wire::client::{Client, ReservationQuery};
-use sublet_wire::v1::{PHASES, Reservation};
+use sublet_wire::v1::{PHASES, Quantities, Reservation};
 
 use super::Look;
 use crate::connect::Answered;
@@ -96,6 +96,8 @@ impl Row for Reservation {
         Column::new("AGE"),
         Column::new("EXPIRES IN"),
         Column::wide("OTHERS"),
+        Column::wide("CPU USED"),
+        Column::wide("MEMORY USED"),
         Column::wide("PRIORITY"),
         Column::wide("CONFIRMED"),
         Column::wide("REASON"),
@@ -113,6 +115,7 @@ impl Row for Reservation {
         };
         let storage = amounts.storage.iter().map(|amount| format!("storage={amount}"));
         let others = amounts.others.iter().map(|(name, amount)| format!("{name}={amount}"));
+        let used = |of: fn(&Quantities) -> &str| self.used.as_ref().map(of).unwrap_or_default();
         let confirmed = match (self.acknowledged, self.generation) {
             (_, None) => "-".into(),
             (done, Some(all)) => format!("{}/{all}", done.unwrap_or_default()),
@@ -128,6 +131,8 @@ impl Row for Reservation {
             age(time(self.created_at), now).into(),
             ends.into(),
             or_dash(storage.chain(others).collect::<Vec<_>>().join(",")).into(),
+            or_dash(used(|amounts| &amounts.cpu)).into(),
+            or_dash(used(|amounts| &amounts.memory)).into(),
             self.priority.unwrap_or_default().to_string().into(),
             confirmed.into(),
             or_dash(status.reason.as_deref().unwrap_or_default()).into(),

@@ -62,6 +62,9 @@ pub struct Reservation {
     /// What is taken from the provider, where a shrink is not confirmed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Quantities>,
+    /// What pods inside of it take now, as its provider reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Quantities>,
     /// The revision of the log that last changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
@@ -175,6 +178,7 @@ object!(Reservation {
     "generation" => generation,
     "acknowledged" => acknowledged,
     "held" => held,
+    "used" => used,
     "revision" => revision,
     "explanation" => explanation,
 });

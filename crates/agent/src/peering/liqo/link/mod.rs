@@ -4,7 +4,7 @@
 //! Three things pass from one to the other through the broker, in letters that are signed by both
 //! agents: the provider's nonce, the requester's offer of who it is to be there, and how it gets in.
 //! Everything else is Liqo's own objects, and they are the state: this module looks at what there is,
-//! does the next thing ([`borrow`] and [`lend`] decide, [`act`] does), and can be cut between any two.
+//! does the next thing (`borrow` and `lend` decide, `act` does), and can be cut between any two.
 //! What it keeps in memory is what was said; all of that is said again.
 //!
 //! A link that nobody needs is kept for a while, and then taken down in the order that leaves nobody

@@ -37,7 +37,7 @@ pub(crate) fn asked(amounts: &Resources, extras: Extras) -> List {
 pub(crate) fn granted(amounts: &Resources, asked: &List, before: &List, extras: Extras) -> List {
     let mut list: List = amounts.iter().map(|(kind, amount)| written(&kind, amount)).collect();
     for (name, most) in extras.list() {
-        let wanted = asked.get(&name).filter(|wanted| units(wanted) < units(&most));
+        let wanted = asked.get(&name).filter(|wanted| is_less(wanted, &most));
         list.entry(name).or_insert_with(|| wanted.cloned().unwrap_or(most));
     }
     for name in before.keys() {
@@ -87,6 +87,11 @@ fn written(kind: &Kind, amount: u64) -> (String, Quantity) {
     (name.to_owned(), Quantity(kind.quantity(amount).to_string()))
 }
 
+/// What is no amount, below zero, or beyond all numbers is never less.
+fn is_less(one: &Quantity, other: &Quantity) -> bool {
+    matches!((units(one), units(other)), (Some(one), Some(other)) if one < other)
+}
+
 fn value(quantity: &Quantity) -> Option<sublet_core::quantity::Quantity> {
     quantity.0.parse().ok()
 }
@@ -132,6 +137,15 @@ mod tests {
         let grant = granted(&reserved(), &modest, &List::new(), EXTRAS);
         assert_eq!((&*grant["pods"].0, &*grant["ephemeral-storage"].0), ("5", "1Gi"));
         assert_eq!(grant["cpu"].0, "1500m");
+    }
+
+    #[test]
+    fn what_cannot_be_counted_is_not_granted_as_it_was_asked() {
+        for rubbish in ["100E", "-1", "-100E", "many", "", "1e30"] {
+            let odd = list(&[("pods", rubbish), ("ephemeral-storage", rubbish)]);
+            let grant = granted(&reserved(), &odd, &List::new(), EXTRAS);
+            assert_eq!(grant, asked(&reserved(), EXTRAS), "{rubbish}");
+        }
     }
 
     #[test]

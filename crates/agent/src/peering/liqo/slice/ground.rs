@@ -15,12 +15,14 @@ use sublet_core::id::ClusterId;
 use sublet_core::time::{Span, Time};
 
 use super::amounts::Extras;
-use crate::controllers::Clock;
+use super::turns::Turns;
+use crate::controllers::{Clock, Record};
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, VirtualNode};
 use crate::peering::liqo::names::{
     CORDON, LEAVING_SINCE, RECLAIMED_SINCE, WRITER, tenant_namespace,
 };
+use crate::transport::Order;
 
 /// What comes of talking to the API server.
 pub(super) type Answer<T> = Result<T, kube::Error>;
@@ -61,6 +63,7 @@ pub(crate) struct Ground {
     pub(super) settings: Settings,
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) turns: Turns,
 }
 
 impl Ground {
@@ -70,7 +73,7 @@ impl Ground {
         clock: Clock,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { client, settings, clock, metrics }
+        Self { client, settings, clock, metrics, turns: Turns::default() }
     }
 
     pub(super) fn now(&self) -> Time {
@@ -111,6 +114,13 @@ impl Ground {
 
     pub(super) fn nodes(&self) -> Api<Node> {
         self.all()
+    }
+
+    /// What is recorded about a reservation here.
+    pub(super) async fn recorded<K: Record>(&self, reservation: &str) -> Answer<Option<Order>> {
+        let records: Api<K> = Api::namespaced(self.client.clone(), &self.settings.namespace);
+        let found = records.get_opt(&K::object_name(reservation)).await?;
+        Ok(found.and_then(|found| found.order().ok()))
     }
 
     /// Since when a slice is being taken down; from now on, if nobody wrote that down yet, or it

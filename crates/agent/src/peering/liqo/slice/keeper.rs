@@ -28,7 +28,7 @@ use super::requester::Requester;
 use super::sweep::{peer_of, side_of};
 use super::wakes::Wakes;
 use crate::collect::seen::Node;
-use crate::controllers::{Outcome, Queue, Record, due};
+use crate::controllers::{Outcome, Queue, due};
 use crate::peering::Removal;
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, VirtualNode};
 use crate::peering::liqo::names::{CLASS, NODE_TYPE, VIRTUAL_NODE};
@@ -170,14 +170,15 @@ impl Keeper {
 
     /// A slice that another cluster has here.
     async fn attend_lent(&self, peer: &ClusterId, name: &str) -> Answer<Outcome> {
+        let _turn = self.ground.turns.take(peer, name).await;
         let slice = self.ground.slices(peer).get_opt(name).await?;
-        let recorded = self.recorded::<ProviderInstruction>(name).await?;
+        let recorded = self.ground.recorded::<ProviderInstruction>(name).await?;
         let Some(slice) = slice else {
             // Whoever has the instruction sees to what is left of it; else nobody does.
             let over = over(Side::Provider, peer, name);
             return match recorded {
                 Some(_) => Ok(DONE),
-                None => self.provider.reclaim(&over).await.map(until_gone),
+                None => self.provider.take_back(&over).await.map(until_gone),
             };
         };
         if slice.metadata.deletion_timestamp.is_some() {
@@ -196,12 +197,12 @@ impl Keeper {
             None if Mark::Reclaimed.of(&slice).is_some() => {
                 return self
                     .provider
-                    .reclaim(&over(Side::Provider, peer, name))
+                    .take_back(&over(Side::Provider, peer, name))
                     .await
                     .map(until_gone);
             }
             // What was granted before stays until the broker says otherwise.
-            None if slice.is_granted() => return Ok(DONE),
+            None if slice.is_granted() || Decision::over().is_said_of(&slice) => return Ok(DONE),
             None => {
                 let created = slice.metadata.creation_timestamp.as_ref();
                 let created = created.and_then(|time| sublet_crds::to_time("", time).ok());
@@ -222,18 +223,10 @@ impl Keeper {
     async fn attend_borrowed(&self, peer: &ClusterId, name: &str) -> Answer<Outcome> {
         let slice = self.ground.slices(peer).get_opt(name).await?;
         let is_leaving = slice.is_some_and(|slice| Mark::Leaving.of(&slice).is_some());
-        if !is_leaving || self.recorded::<ReservationInstruction>(name).await?.is_some() {
+        if !is_leaving || self.ground.recorded::<ReservationInstruction>(name).await?.is_some() {
             return Ok(DONE);
         }
         self.requester.release(&over(Side::Requester, peer, name)).await.map(until_gone)
-    }
-
-    /// What is recorded about a reservation here.
-    async fn recorded<K: Record>(&self, reservation: &str) -> Answer<Option<Order>> {
-        let (client, namespace) = (self.ground.client.clone(), &self.ground.settings.namespace);
-        let records: Api<K> = Api::namespaced(client, namespace);
-        let found = records.get_opt(&K::object_name(reservation)).await?;
-        Ok(found.and_then(|found| found.order().ok()))
     }
 }
 

@@ -12,6 +12,7 @@ mod reclaim;
 mod release;
 mod requester;
 mod sweep;
+mod turns;
 mod wakes;
 
 pub use amounts::Extras;

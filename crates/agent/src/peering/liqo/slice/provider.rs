@@ -6,7 +6,8 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use sublet_core::instruction::Side;
+use sublet_core::instruction::{Duty, Side};
+use sublet_crds::ProviderInstruction;
 
 use super::amounts::{granted, is_same, text};
 use super::ground::{Answer, Ground, Mark, code, gone};
@@ -64,7 +65,7 @@ impl Decision {
         Self::denied("over", "ReservationOver", "the reservation is over")
     }
 
-    fn is_said_of(&self, slice: &ResourceSlice) -> bool {
+    pub(super) fn is_said_of(&self, slice: &ResourceSlice) -> bool {
         let said = slice.condition(ResourceSlice::RESOURCES);
         said.is_some_and(|said| {
             (said.status.as_str(), said.reason.as_str()) == (self.status, self.reason)
@@ -78,25 +79,50 @@ impl Provider {
     }
 
     /// Keeps the amounts for the requester: the link is there, and what its slice is granted is this.
+    /// Nobody gets into a cluster that cannot enforce what it lends. What was granted is kept as it was
+    /// granted whatever is the matter with the link, and does not end by that.
     pub(crate) async fn keep(&self, order: &Order) -> Answer<Progress> {
-        match self.links.ensure(Side::Provider, &order.peer).await {
-            LinkState::Ready => self.grant(order).await,
-            LinkState::Pending(why) => Ok(Progress::Pending(why)),
-            LinkState::Failed(trouble) => Ok(Progress::Failed(trouble.to_string())),
+        let _turn = self.ground.turns.take(&order.peer, &order.reservation).await;
+        let slice = self.ground.slices(&order.peer).get_opt(&order.reservation).await?;
+        let is_granted = slice.is_some_and(|slice| slice.is_granted());
+        if let Some(why) = self.unwilling().filter(|_| !is_granted) {
+            return Ok(Progress::Pending(why));
         }
+        let trouble = match self.links.ensure(Side::Provider, &order.peer).await {
+            LinkState::Ready => return self.grant(order).await,
+            LinkState::Pending(why) => Progress::Pending(why),
+            LinkState::Failed(trouble) if is_granted => Progress::Pending(trouble.to_string()),
+            LinkState::Failed(trouble) => Progress::Failed(trouble.to_string()),
+        };
+        if is_granted {
+            self.grant(order).await?;
+        }
+        Ok(trouble)
+    }
+
+    /// Why nothing more is lent now.
+    fn unwilling(&self) -> Option<String> {
+        let why = self.unwilling.borrow();
+        why.as_ref().map(|why| format!("this cluster does not lend now: {why}"))
     }
 
     /// Grants the slice what is reserved, if there is one: the requester may not have asked yet. That
-    /// is in force when Liqo's quota says so too.
+    /// is in force when Liqo's quota says so too. It is the caller's turn at this reservation.
     pub(super) async fn grant(&self, order: &Order) -> Answer<Progress> {
-        if let Some(why) = self.unwilling.borrow().clone() {
-            return Ok(Progress::Pending(format!("this cluster does not lend now: {why}")));
-        }
+        let unwilling = self.unwilling();
         let slices = self.ground.slices(&order.peer);
-        for _ in 0..CONFLICTS_MAX {
-            let Some(slice) = slices.get_opt(&order.reservation).await? else {
-                return Ok(Progress::Ready);
-            };
+        for attempt in 0..CONFLICTS_MAX {
+            // Time has passed: it may be over.
+            if attempt > 0 && !self.is_still_kept(order).await? {
+                return Ok(pending("it is not to be kept any more"));
+            }
+            let slice = slices.get_opt(&order.reservation).await?;
+            if let Some(why) = &unwilling
+                && slice.as_ref().is_none_or(|slice| !slice.is_granted())
+            {
+                return Ok(Progress::Pending(why.clone()));
+            }
+            let Some(slice) = slice else { return Ok(Progress::Ready) };
             if slice.metadata.deletion_timestamp.is_some() {
                 return Ok(pending("an earlier slice of this name is still going"));
             }
@@ -113,7 +139,11 @@ impl Provider {
                 && is_same(&status.resources, &grant)
                 && label == Some(&order.reservation)
             {
-                return self.in_force(order, &grant).await;
+                // What was granted is put right all the same; it is not said to be enforced.
+                return match unwilling {
+                    Some(why) => Ok(Progress::Pending(why)),
+                    None => self.in_force(order, &grant).await,
+                };
             }
             let status = json!({
                 "resources": grant,
@@ -125,6 +155,12 @@ impl Provider {
             }
         }
         Ok(pending("somebody else keeps changing the slice"))
+    }
+
+    /// Does its instruction still say so?
+    async fn is_still_kept(&self, order: &Order) -> Answer<bool> {
+        let recorded = self.ground.recorded::<ProviderInstruction>(&order.reservation).await?;
+        Ok(recorded.is_some_and(|now| now.peer == order.peer && now.duty == Duty::Keep))
     }
 
     /// Whether Liqo enforces what was granted.

@@ -24,14 +24,28 @@ use crate::transport::Order;
 const AT_ONCE: usize = 8;
 
 impl Provider {
-    /// Takes the slice back, and says how far that is.
+    /// Takes the slice back when nobody else is at it, and says how far that is.
     pub(crate) async fn reclaim(&self, order: &Order) -> Answer<Removal> {
+        let _turn = self.ground.turns.take(&order.peer, &order.reservation).await;
+        self.take_back(order).await
+    }
+
+    /// Takes the slice back. It is the caller's turn at this reservation.
+    pub(super) async fn take_back(&self, order: &Order) -> Answer<Removal> {
         let slices = self.ground.slices(&order.peer);
         let user = quota_user(&order.reservation, order.peer.as_str());
-        let slice = slices.get_opt(&order.reservation).await?.filter(|slice| {
-            // One that was made anew after it was taken, or never was granted, has nothing of ours.
-            slice.is_granted() || Mark::Reclaimed.of(slice).is_some()
-        });
+        // One that was made anew after it was taken, or never was granted, has nothing of ours.
+        let is_ours =
+            |slice: &ResourceSlice| slice.is_granted() || Mark::Reclaimed.of(slice).is_some();
+        let found = slices.get_opt(&order.reservation).await?;
+        if let Some(other) = found.as_ref().filter(|found| !is_ours(found))
+            && other.metadata.deletion_timestamp.is_none()
+            && !self.deny(other, &Decision::over()).await?
+        {
+            // It is written to, so that a grant which is still on its way comes too late.
+            return Ok(pending("somebody else has just changed the slice"));
+        }
+        let slice = found.filter(is_ours);
         if let Some(slice) = &slice {
             let since = self.ground.since(&slices, slice, Mark::Reclaimed).await?;
             let is_going = slice.metadata.deletion_timestamp.is_some();

@@ -40,13 +40,29 @@ impl Requester {
         if let Some(why) = impossible(order) {
             return Ok(Progress::Failed(why));
         }
-        match self.links.ensure(Side::Requester, &order.peer).await {
-            LinkState::Ready => {}
-            LinkState::Pending(why) => return Ok(Progress::Pending(why)),
-            LinkState::Failed(trouble) => return Ok(Progress::Failed(trouble.to_string())),
-        }
         let slices = self.ground.slices(&order.peer);
-        let slice = match slices.get_opt(&order.reservation).await? {
+        let found = slices.get_opt(&order.reservation).await?;
+        // What was granted once does not end because something is the matter with the link.
+        let is_granted = found.as_ref().is_some_and(ResourceSlice::is_granted);
+        let trouble = match self.links.ensure(Side::Requester, &order.peer).await {
+            LinkState::Ready => None,
+            LinkState::Pending(why) => Some(Progress::Pending(why)),
+            LinkState::Failed(trouble) if is_granted => {
+                Some(Progress::Pending(trouble.to_string()))
+            }
+            LinkState::Failed(trouble) => Some(Progress::Failed(trouble.to_string())),
+        };
+        match trouble {
+            Some(trouble) if !is_granted => Ok(trouble),
+            Some(trouble) => self.assert(order, found).await.map(|_| trouble),
+            None => self.assert(order, found).await,
+        }
+    }
+
+    /// Makes the slice what it should be, and says how far its node is.
+    async fn assert(&self, order: &Order, found: Option<ResourceSlice>) -> Answer<Progress> {
+        let slices = self.ground.slices(&order.peer);
+        let slice = match found {
             Some(slice) if slice.metadata.deletion_timestamp.is_some() => {
                 return Ok(pending("an earlier slice of this name is still going"));
             }

@@ -37,7 +37,10 @@ pub(crate) async fn sweep(ground: &Ground, sides: &[Side], is_live: &IsLive) -> 
             Side::Provider => Mark::Reclaimed,
             Side::Requester => Mark::Leaving,
         };
-        ground.since(&api, slice, mark).await?;
+        // One that cannot be marked keeps nobody from the others.
+        if let Err(error) = ground.since(&api, slice, mark).await {
+            tracing::warn!(slice = name, namespace, %error, "a slice that nobody wants stays for now");
+        }
     }
     let in_use =
         slices.iter().map(|slice| (slice.namespace().unwrap_or_default(), slice.name_any()));
@@ -71,17 +74,24 @@ async fn leftovers(
         };
         if sides.contains(&Side::Requester) {
             let is_left = |name: &str| is_left(Side::Requester, name);
-            remove_each::<Lease>(ground, &tenant, &is_left).await?;
+            note(&tenant, remove_each::<Lease>(ground, &tenant, &is_left).await);
         }
         if sides.contains(&Side::Provider) {
             let prefix = certificate_secret("");
             let is_left = |name: &str| {
                 name.strip_prefix(&prefix).is_some_and(|name| is_left(Side::Provider, name))
             };
-            remove_each::<Secret>(ground, &tenant, &is_left).await?;
+            note(&tenant, remove_each::<Secret>(ground, &tenant, &is_left).await);
         }
     }
     Ok(())
+}
+
+/// What is left in one namespace keeps nobody from the others.
+fn note(namespace: &str, removed: Answer<()>) {
+    if let Err(error) = removed {
+        tracing::warn!(namespace, %error, "what Liqo left behind stays for now");
+    }
 }
 
 async fn remove_each<K>(
