@@ -5,6 +5,9 @@
 //! restart loses all of them, and whoever wants an answer sends again. There is one message of a
 //! sender, a receiver and a slot; a newer one replaces it. Every reader takes them one by one when it
 //! is ready for the next, in the order in which they came: one that is slow holds nothing.
+//!
+//! When there is no room at all, the oldest of whoever has most goes for one of somebody who has less:
+//! a few clusters that fill everything keep nobody else from being heard.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -86,10 +89,21 @@ impl Inbox {
     }
 }
 
+/// What is kept of one cluster.
+#[derive(Default)]
+struct Outbox {
+    weight: Weight,
+    /// For whom, in the order in which they came.
+    sent: BTreeMap<u64, ClusterId>,
+}
+
+/// A message that is to go: for whom it is, and its number.
+type Old = (ClusterId, u64);
+
 #[derive(Default)]
 struct Boxes {
     inboxes: HashMap<ClusterId, Inbox>,
-    senders: HashMap<ClusterId, Weight>,
+    senders: HashMap<ClusterId, Outbox>,
     all: Weight,
     last: u64,
     /// When each is to be forgotten, and whose it is.
@@ -113,10 +127,14 @@ impl Mail {
     pub fn put(&self, sender: Arc<Identity>, from: ClusterId, post: Posted, now: Duration) -> Put {
         let mut boxes = self.boxes();
         boxes.forget(now);
-        let taken = boxes.room_for(&self.limits, &from, &post);
-        if taken.is_ok() {
+        let room = boxes.room_for(&self.limits, &from, &post);
+        let taken = room.map(|old| {
+            for (to, number) in old {
+                boxes.remove(&to, number);
+                boxes.close(&to);
+            }
             boxes.replace(Kept { sender, from, until: now + life(&post), posted: post });
-        }
+        });
         self.count(&boxes);
         taken
     }
@@ -169,8 +187,8 @@ impl Boxes {
         })
     }
 
-    /// Is there room, if what is in its slot goes?
-    fn room_for(&self, limits: &Limits, from: &ClusterId, post: &Posted) -> Put {
+    /// Is there room, if what is in its slot goes, and what else has to?
+    fn room_for(&self, limits: &Limits, from: &ClusterId, post: &Posted) -> Result<Vec<Old>, Full> {
         let inbox = self.inboxes.get(&post.to);
         let slot = (from.clone(), post.slot.clone());
         let old = inbox.and_then(|inbox| inbox.kept.get(inbox.slots.get(&slot)?));
@@ -181,7 +199,7 @@ impl Boxes {
             return Err(full(format!("{of_pair} messages of this cluster are kept for {to}")));
         }
         let with = |weight: Weight| weight.minus(old).plus(Weight::of(post));
-        let own = with(self.senders.get(from).copied().unwrap_or_default());
+        let own = with(self.senders.get(from).map(|sent| sent.weight).unwrap_or_default());
         if own.messages > limits.messages_per_cluster {
             let count = limits.messages_per_cluster;
             return Err(full(format!("{count} messages of this cluster are kept")));
@@ -190,10 +208,35 @@ impl Boxes {
             let bytes = limits.message_bytes_per_cluster;
             return Err(full(format!("messages of this cluster are kept with {bytes} bytes")));
         }
-        if with(self.all).bytes > limits.message_bytes {
-            return Err(full("the broker keeps as much for all clusters as it may".to_owned()));
+        let excess = with(self.all).bytes.saturating_sub(limits.message_bytes);
+        self.heaviest(excess, from, own.bytes)
+            .ok_or_else(|| full("the broker keeps as much for all clusters as it may".to_owned()))
+    }
+
+    /// The oldest messages with so many bytes of those who have more than this, the one with most first.
+    /// None if that is not enough: then nobody has more than whoever asks.
+    fn heaviest(&self, mut excess: usize, than: &ClusterId, bytes: usize) -> Option<Vec<Old>> {
+        let mut old = Vec::new();
+        if excess == 0 {
+            return Some(old);
         }
-        Ok(())
+        let others = self.senders.iter().filter(|(sender, _)| *sender != than);
+        let mut heavier: Vec<_> =
+            others.map(|(_, sent)| sent).filter(|sent| sent.weight.bytes > bytes).collect();
+        heavier.sort_by_key(|sent| std::cmp::Reverse(sent.weight.bytes));
+        for outbox in heavier {
+            let mut left = outbox.weight.bytes;
+            for (number, to) in &outbox.sent {
+                if excess == 0 || left <= bytes {
+                    break;
+                }
+                let kept = self.inboxes.get(to).and_then(|inbox| inbox.kept.get(number))?;
+                let weight = Weight::of(&kept.posted).bytes;
+                (excess, left) = (excess.saturating_sub(weight), left.saturating_sub(weight));
+                old.push((to.clone(), *number));
+            }
+        }
+        (excess == 0).then_some(old)
     }
 
     fn replace(&mut self, kept: Kept) {
@@ -206,7 +249,8 @@ impl Boxes {
         let weight = Weight::of(&kept.posted);
         self.all = self.all.plus(weight);
         let own = self.senders.entry(kept.from.clone()).or_default();
-        *own = own.plus(weight);
+        own.weight = own.weight.plus(weight);
+        own.sent.insert(number, to.clone());
         self.ends.insert((kept.until, number), to.clone());
         let inbox = self.inbox(&to);
         inbox.slots.insert(slot, number);
@@ -221,8 +265,9 @@ impl Boxes {
         self.ends.remove(&(until, number));
         self.all = self.all.minus(weight);
         if let Some(own) = self.senders.get_mut(&from) {
-            *own = own.minus(weight);
-            if own.messages == 0 {
+            own.weight = own.weight.minus(weight);
+            own.sent.remove(&number);
+            if own.sent.is_empty() {
                 self.senders.remove(&from);
             }
         }

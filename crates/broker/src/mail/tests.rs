@@ -97,6 +97,40 @@ fn there_is_a_bound_per_pair_per_sender_and_in_all() {
 }
 
 #[test]
+fn when_all_is_full_the_oldest_of_whoever_has_most_goes() {
+    // Room for four of them.
+    let (long, weight) = ("x".repeat(1000), 1000 + 1 + OVERHEAD);
+    let mail = mail(|limits| limits.message_bytes = 4 * weight);
+    let send = |from: &str, slot: &str| {
+        put(&mail, from, post("milan", slot, &long), second(0)).map_err(drop)
+    };
+    for slot in ["a", "b", "c"] {
+        send("rome", slot).unwrap();
+    }
+    send("turin", "a").unwrap();
+    let (oldest, newer) = (1, 2);
+    send("venice", "a").unwrap();
+    {
+        let boxes = mail.boxes();
+        let kept = &boxes.inboxes[&id("milan")].kept;
+        assert!(!kept.contains_key(&oldest) && kept.contains_key(&newer));
+        assert_eq!(boxes.all, Weight { messages: 4, bytes: 4 * weight });
+        assert_eq!(boxes.senders[&id("rome")].weight.messages, 2);
+        assert_eq!(boxes.senders[&id("rome")].sent.len(), 2);
+        assert_eq!(boxes.ends.len(), 4);
+    }
+    assert!(send("rome", "d").is_err(), "whoever has most takes from nobody");
+    assert!(send("turin", "b").is_err(), "nor whoever would have as much");
+    send("rome", "b").unwrap();
+    send("genoa", "a").unwrap();
+    let senders: Vec<_> = kept(&mail, "milan", second(0));
+    let of = |name: &str| senders.iter().filter(|told| told.starts_with(name)).count();
+    assert_eq!(["rome", "turin", "venice", "genoa"].map(of), [1; 4]);
+    assert!(send("pisa", "a").is_err(), "all have the same");
+    assert_eq!(kept(&mail, "milan", second(0)), senders, "what is refused changes nothing");
+}
+
+#[test]
 fn what_is_refused_changes_nothing() {
     let mail = mail(|limits| limits.message_bytes_per_cluster = 1 << 10);
     put(&mail, "rome", post("milan", "a", "x"), second(0)).unwrap();

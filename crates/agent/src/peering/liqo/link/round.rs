@@ -75,7 +75,7 @@ pub(super) enum After {
 impl Round {
     pub(super) async fn run(mut self) -> Outcome {
         let (mut states, mut excuse) = (Both::default(), None);
-        let after = match within(ROUND_MAX, self.steps(&mut states)).await {
+        let after = match within(ROUND_MAX, Box::pin(self.steps(&mut states))).await {
             Ok(after) => after,
             Err(Error::Trouble(trouble)) => {
                 states = Both {
@@ -116,24 +116,20 @@ impl Round {
                 provider: Some(nexts.provider.state.clone()),
                 requester: Some(nexts.requester.state.clone()),
             };
-            match step {
-                Some((side, step)) => {
-                    tracing::debug!(peer = %self.peer, ?side, ?step, "a step of a link");
-                    self.memory.polls = 0;
-                    let word = step.word();
-                    self.take(&ground, &keys, (side, step), now).await?;
-                    if let Some(hook) = &office.hook {
-                        hook(word).await;
-                    }
+            let Some((side, step)) = step else {
+                let after = self.after(&nexts, &seen, now);
+                if seen.is_barred && after != After::Poll {
+                    let namespace = &ground.namespace;
+                    tracing::warn!(namespace, "the agent may not look into it: left as it is");
                 }
-                None => {
-                    let after = self.after(&nexts, &seen, now);
-                    if seen.is_barred && after != After::Poll {
-                        let namespace = &ground.namespace;
-                        tracing::warn!(namespace, "the agent may not look into it: left as it is");
-                    }
-                    return Ok(after);
-                }
+                return Ok(after);
+            };
+            tracing::debug!(peer = %self.peer, ?side, ?step, "a step of a link");
+            self.memory.polls = 0;
+            let word = step.word();
+            self.take(&ground, &keys, (side, step), now).await?;
+            if let Some(hook) = &office.hook {
+                hook(word).await;
             }
         }
         Ok(After::Poll)
