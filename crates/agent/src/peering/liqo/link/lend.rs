@@ -117,7 +117,12 @@ fn look(scene: &Scene<'_>, tenant: &TenantSeen, nonce: &Nonce, link: LinkId) -> 
     }
     let standing = match (&tenant.access, &tenant.trouble) {
         (Some(_), _) => Next::ready(),
-        (None, Some(trouble)) => scene.wait(For::Grant).with_state(objected(scene, trouble)),
+        (None, Some(trouble)) => {
+            // What was wrong with a later offer is newer than what Liqo said of the one before.
+            let later = scene.talk.trouble().map(|_| scene.pending(String::new()));
+            let state = later.unwrap_or_else(|| objected(scene, trouble));
+            scene.wait(For::Grant).with_state(state)
+        }
         (None, None) => scene.wait(For::Grant),
     };
     let is_stale = tenant.link.as_ref() != Some(&link);

@@ -366,6 +366,26 @@ fn what_liqo_objects_to_is_waited_for_a_moment_then_said_and_then_a_failure() {
 }
 
 #[test]
+fn what_is_wrong_with_a_later_offer_is_shown_before_what_liqo_said_of_an_earlier_one() {
+    let (first, key) = (nonce("first"), key());
+    let mut case = Case::wanted();
+    case.seen.lent.nonce = Some(issued(&first));
+    let trouble = Some(Trouble::new(Reason::SignatureRefused, "Liqo says: no"));
+    let refused = TenantSeen { access: None, trouble, ..tenant(&first, &offer(&key)) };
+    case.seen.lent.tenant = Some(refused);
+    let says = |case: &Case, reason: &str| matches!(case.lend().state, LinkState::Pending(why) if why.contains(reason));
+    assert!(says(&case, "SignatureRefused"));
+    case.talk.object(link(&first), Trouble::new(Reason::CsrRefused, "no"), case.now);
+    let Step::Say(said @ Say::Refusal { .. }) = step(case.lend()) else { panic!("no refusal") };
+    case.talk.said(&said, case.now);
+    assert!(says(&case, "CsrRefused"));
+    case.now = at(10_021);
+    assert!(
+        matches!(case.lend().state, LinkState::Failed(why) if why.reason == Reason::CsrRefused)
+    );
+}
+
+#[test]
 fn a_tenant_goes_last_when_the_requester_is_done_and_no_slice_is_left() {
     let (first, key) = (nonce("first"), key());
     let mut case = Case::unused(700);
