@@ -119,11 +119,14 @@ impl Join<'_> {
         let Config { advertisement_namespace, advertisement_name, .. } = self.config;
         let ours: Api<Advertisement> =
             Api::namespaced(self.client.clone(), advertisement_namespace);
-        match ours.get_opt(advertisement_name).await.map_err(Error::Unknown)? {
-            Some(ours) if ours.status.as_ref().is_some_and(was_liqo) => {
+        match ours.get(advertisement_name).await {
+            Ok(ours) if ours.status.as_ref().is_some_and(was_liqo) => {
                 return Ok(Some("the Advertisement says that clusters were joined by it"));
             }
-            _ => {}
+            Ok(_) => {}
+            // No such object yet, or not even its kind: that is said where it is written.
+            Err(error) if status_of(&error) == Some(404) => {}
+            Err(error) => return Err(Error::Unknown(error)),
         }
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let tenants = format!("{}=true", names::TENANT_NAMESPACE);
