@@ -1,3 +1,5 @@
+//! Requests that are fit, and all the ways not to be.
+
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
 
 use super::*;
