@@ -66,7 +66,7 @@ impl Provider {
             }
         }
         if let Some(why) = self.clear(&order.peer, &user).await? {
-            return Ok(Removal::Pending(why));
+            return Ok(Removal::Pending(why.into()));
         }
         match &slice {
             Some(slice) => {
@@ -201,5 +201,5 @@ fn common_name(pem: &[u8]) -> Option<String> {
 }
 
 fn pending(why: &str) -> Removal {
-    Removal::Pending(why.to_owned())
+    Removal::Pending(why.into())
 }
