@@ -11,6 +11,7 @@ use sublet_crds::condition::Type;
 use sublet_crds::{Advertisement, AdvertisementStatus};
 
 use crate::clock;
+use crate::cluster::code;
 use crate::config::{BrokerAt, Config, Joining};
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::ResourceSlice;
@@ -102,7 +103,7 @@ impl Join<'_> {
         match slices.list_metadata(&ListParams::default().limit(1)).await {
             Ok(_) => Ok(Joining::Liqo),
             Err(error) if chosen == Some(Joining::Liqo) => Err(Error::NoLiqo(error)),
-            Err(error) if status_of(&error) == Some(403) => Err(Error::Forbidden(error)),
+            Err(error) if code(&error) == Some(403) => Err(Error::Forbidden(error)),
             Err(error) => Err(Error::Unknown(error)),
         }
     }
@@ -125,7 +126,7 @@ impl Join<'_> {
             }
             Ok(_) => {}
             // No such object yet, or not even its kind: that is said where it is written.
-            Err(error) if status_of(&error) == Some(404) => {}
+            Err(error) if code(&error) == Some(404) => {}
             Err(error) => return Err(Error::Unknown(error)),
         }
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
@@ -137,7 +138,7 @@ impl Join<'_> {
                 Ok(is_there.then_some("there are namespaces of tenants (liqo-tenant-…)"))
             }
             // An agent that never had the role for Liqo has made none.
-            Err(error) if status_of(&error) == Some(403) => Ok(None),
+            Err(error) if code(&error) == Some(403) => Ok(None),
             Err(error) => Err(Error::Unknown(error)),
         }
     }
@@ -188,13 +189,6 @@ impl Join<'_> {
 /// Was it written by an agent that joins clusters by Liqo? No other says whether it can lend.
 fn was_liqo(status: &AdvertisementStatus) -> bool {
     status.conditions.iter().any(|said| said.type_ == Type::Lending.to_string())
-}
-
-fn status_of(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

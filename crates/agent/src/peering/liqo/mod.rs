@@ -5,6 +5,7 @@
 //! [`LiqoPeering`] does what the controllers want done; the [`Keeper`] beside it watches, says what
 //! changed, and keeps what was granted as it was granted.
 
+mod csr;
 pub mod kinds;
 pub mod link;
 pub mod names;

@@ -12,7 +12,8 @@ use sublet_core::time::Time;
 use sublet_crds::Obstacle;
 use tokio::time::timeout;
 
-use super::ground::{Answer, Ground, code, gone, merge};
+use super::ground::{Answer, Ground, merge};
+use crate::cluster::{code, present};
 use crate::peering::Why;
 
 /// How many pods are seen to at a look; the others at the next one.
@@ -65,7 +66,7 @@ impl Ground {
         };
         if by_force {
             let at_once = DeleteParams { grace_period_seconds: Some(0), ..this };
-            return match gone(pods.delete(&name, &at_once).await) {
+            return match present(pods.delete(&name, &at_once).await) {
                 Err(error) if code(&error) == Some(409) => Ok(()),
                 removed => removed.map(drop),
             };
@@ -75,7 +76,7 @@ impl Ground {
         }
         let how = EvictParams { delete_options: Some(this), ..EvictParams::default() };
         // A disruption budget may forbid it for now; the client would ask again and again by itself.
-        match timeout(ASKING, pods.evict(&name, &how)).await.map(gone) {
+        match timeout(ASKING, pods.evict(&name, &how)).await.map(present) {
             Err(_) => Ok(()),
             Ok(Err(error)) if matches!(code(&error), Some(429 | 409)) => Ok(()),
             Ok(evicted) => evicted.map(drop),

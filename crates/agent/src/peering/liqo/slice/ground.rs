@@ -16,6 +16,7 @@ use sublet_core::time::{Span, Time};
 
 use super::amounts::Extras;
 use super::turns::Turns;
+use crate::cluster::present;
 use crate::controllers::{Clock, Record};
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, VirtualNode};
@@ -41,19 +42,6 @@ pub struct Settings {
     pub grace: Span,
     /// Where instructions are.
     pub namespace: String,
-}
-
-impl Settings {
-    /// As they are where nothing else is said.
-    pub fn plain(namespace: &str) -> Self {
-        Self {
-            extras: Extras { pods: 110, storage: 20 << 30 },
-            eviction: Span::from_secs(120),
-            patience: Span::from_secs(150),
-            grace: Span::from_secs(30),
-            namespace: namespace.to_owned(),
-        }
-    }
 }
 
 /// What both sides work with.
@@ -236,7 +224,7 @@ where
     K: Clone + DeserializeOwned + Debug,
 {
     let writer = PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
-    gone(api.patch(name, &writer, &Patch::Merge(change)).await).map(drop)
+    present(api.patch(name, &writer, &Patch::Merge(change)).await).map(drop)
 }
 
 /// Removes this very object, if it is still there and nobody has begun with that.
@@ -249,22 +237,5 @@ where
     }
     let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
     let how = DeleteParams { preconditions, ..DeleteParams::default() };
-    gone(api.delete(&object.name_any(), &how).await).map(drop)
-}
-
-/// What is not there is none.
-pub(super) fn gone<T>(answer: Answer<T>) -> Answer<Option<T>> {
-    match answer {
-        Ok(object) => Ok(Some(object)),
-        Err(error) if code(&error) == Some(404) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// The status of an answer.
-pub(super) fn code(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
+    present(api.delete(&object.name_any(), &how).await).map(drop)
 }

@@ -11,9 +11,11 @@ use sublet_crds::{Obstacle, ProviderInstruction};
 
 use super::amounts::{List, granted, is_same, text};
 use super::certificate::fault;
-use super::ground::{Answer, Ground, Mark, code, gone};
+use super::ground::{Answer, Ground, Mark};
 use super::requester::LIQO_MAX;
+use crate::cluster::{code, present};
 use crate::collect::quota_user;
+use crate::peering::liqo::csr::Unfit;
 use crate::peering::liqo::kinds::{Condition, Enforcement, ResourceSlice};
 use crate::peering::liqo::link::{LinkState, Links};
 use crate::peering::liqo::names::{CLASS, RESERVATION, WRITER};
@@ -67,8 +69,9 @@ impl Decision {
         Self::denied("over", "ReservationOver", "the reservation is over")
     }
 
-    pub(super) fn bad_request(fault: &str) -> Self {
-        Self::denied("bad_request", "BadCertificateRequest", fault)
+    pub(super) fn bad_request(fault: Unfit) -> Self {
+        let why = format!("its request for a certificate: {fault}");
+        Self::denied("bad_request", "BadCertificateRequest", &why)
     }
 
     pub(super) fn is_said_of(&self, slice: &ResourceSlice) -> bool {
@@ -203,11 +206,11 @@ impl Provider {
     }
 
     /// Denies a slice whose consumer wants to be somebody else here; false if it was changed meanwhile.
-    pub(super) async fn accuse(&self, slice: &ResourceSlice, fault: &str) -> Answer<bool> {
+    pub(super) async fn accuse(&self, slice: &ResourceSlice, fault: Unfit) -> Answer<bool> {
         let decision = Decision::bad_request(fault);
         if !decision.is_said_of(slice) {
             let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
-            tracing::warn!(slice = name, namespace, fault, "a consumer wants to be somebody else");
+            tracing::warn!(slice = name, namespace, %fault, "a consumer wants to be somebody else");
         }
         self.deny(slice, &decision).await
     }
@@ -264,7 +267,7 @@ async fn patch_status(
     let change = json!({ "metadata": { "resourceVersion": version }, "status": status });
     let writer = PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
     let patch = Patch::Merge(&change);
-    match gone(slices.patch_status(&slice.name_any(), &writer, &patch).await) {
+    match present(slices.patch_status(&slice.name_any(), &writer, &patch).await) {
         Err(error) if code(&error) == Some(409) => Ok(false),
         written => written.map(|_| true),
     }

@@ -11,7 +11,8 @@ use sublet_core::resources::{Kind, Resources};
 use sublet_crds::Obstacle;
 
 use super::snapshot::Snapshot;
-use super::world::{World, condition, small, stolen, until, when};
+use super::world::{World, condition, small, stolen, when};
+use crate::on_kubernetes::until::until;
 
 const NODES: &str = "/api/v1/nodes";
 /// In full, because Kubernetes has a kind of that name too.

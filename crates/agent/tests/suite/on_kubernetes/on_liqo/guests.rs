@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use sublet_testkit::Api;
 
 use super::world::{World, when, when_gone};
+use crate::on_kubernetes::until::until;
 
 /// A namespace of Rome's whose pods may go to Milan.
 pub(super) const HOME: &str = "demo";
@@ -78,5 +79,5 @@ pub(super) async fn put(world: &World<'_>, name: &str, node: &str, metadata: Val
     let there = || async {
         remote(&world.milan.api).iter().any(|pod| pod["metadata"]["name"] == name).then_some(())
     };
-    super::world::until(&format!("{name} in Milan"), there).await;
+    until(&format!("{name} in Milan"), there).await;
 }

@@ -8,7 +8,8 @@ use sublet_crds::Obstacle;
 
 use super::guests::{HOME, offload, pod_path, put, remote, stay_home};
 use super::snapshot::Snapshot;
-use super::world::{World, condition, is_gone, small, stolen, until, when, when_gone};
+use super::world::{World, condition, is_gone, small, stolen, when, when_gone};
+use crate::on_kubernetes::until::until;
 
 pub(super) async fn a_stuck_pod_stops_nobody_else(world: &mut World<'_>) {
     let before = Snapshot::of(world);

@@ -6,22 +6,10 @@ use serde_json::{Value, json};
 use sublet_testkit::wait::Stopwatch;
 use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier, inventory, wait_for};
 
-use super::super::member::{Member, PATIENCE, at_broker, comes};
+use super::super::member::{Member, PATIENCE, REQUEST, at_broker, comes};
 use crate::broker::Town;
 
 const RBAC: &str = include_str!("../../../../../../deploy/agent/rbac-liqo.yaml");
-
-const REQUEST: &str = "\
-apiVersion: rear.fluidos.eu/v1alpha1
-kind: ResourceRequest
-metadata:
-  name: burst
-  namespace: default
-spec:
-  requestedCPU: \"4\"
-  requestedMemory: 8Gi
-  duration: 1h
-";
 
 /// Pods go to the other cluster by its name, and to the reservation by its label.
 const OFFLOADING: &str = "\

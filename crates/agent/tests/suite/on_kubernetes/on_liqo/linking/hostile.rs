@@ -13,7 +13,8 @@ use sublet_testkit::wait::Stopwatch;
 use sublet_wire::v1::Message;
 
 use super::relay::{inside, kind};
-use super::world::{Town, World, clock, folder, until};
+use super::world::{Town, World, clock, folder};
+use crate::on_kubernetes::until::until;
 
 const TENANT: &str =
     "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";

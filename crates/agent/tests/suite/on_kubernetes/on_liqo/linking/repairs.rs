@@ -9,7 +9,8 @@ use sublet_core::instruction::Side;
 use sublet_testkit::Api;
 use sublet_testkit::wait::Stopwatch;
 
-use super::world::{Town, World, until};
+use super::world::{Town, World};
+use crate::on_kubernetes::until::until;
 
 const TENANT: &str =
     "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";
