@@ -147,6 +147,6 @@ fn tell(scene: &Scene<'_>) -> Next {
     if scene.talk.unlinked.as_ref() == Some(&link) || waited > TELL_MAX {
         return Next::step(Step::DeleteSigned);
     }
-    let state = LinkState::Pending(format!("{} is told that the link is gone", scene.peer));
+    let state = LinkState::Pending(format!("{} is told that the link is gone", scene.peer).into());
     scene.say(Say::Unlink { link }, state).waiting(For::Unlinked)
 }

@@ -261,7 +261,7 @@ impl<'a> Desk<'a> {
     fn tell(&self, side: Side, peer: &ClusterId, state: &LinkState) {
         match state {
             LinkState::Ready => tracing::info!(%peer, ?side, "linked"),
-            LinkState::Pending(why) => tracing::debug!(%peer, ?side, why, "the link is not ready"),
+            LinkState::Pending(why) => tracing::debug!(%peer, ?side, %why, "the link is not ready"),
             LinkState::Failed(trouble) => {
                 self.keeper.metrics.link_failed(trouble.reason.word());
                 tracing::warn!(%peer, ?side, %trouble, "there is no link");

@@ -113,10 +113,9 @@ impl Letters {
                 let sealed = seal::Lock(*to).seal(&plain, header).map_err(unsealed)?;
                 Content::IdentityOffer { sealed }
             }
-            Say::Refusal { trouble, .. } => Content::Refusal {
-                reason: trouble.reason.objection(),
-                message: trouble.message.clone(),
-            },
+            Say::Refusal { trouble, .. } => {
+                Content::Refusal { reason: trouble.objection(), message: trouble.message.clone() }
+            }
             Say::Unlink { .. } => Content::Unlink,
             Say::Unlinked { .. } => Content::Unlinked,
         })

@@ -46,6 +46,7 @@ use sublet_wire::v1::Message;
 pub use keeper::{Keeper, Settings};
 pub use trouble::{Reason, Trouble};
 
+use crate::peering::Why;
 use crate::transport::{self, Broker};
 
 /// How it is with the link.
@@ -54,7 +55,7 @@ pub enum LinkState {
     /// Slices can be made.
     Ready,
     /// Not yet; asked again soon, and after [`Links::changed`].
-    Pending(String),
+    Pending(Why),
     /// It will not work as it is.
     Failed(Trouble),
 }

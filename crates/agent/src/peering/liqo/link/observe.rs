@@ -19,7 +19,7 @@ use super::seen::{
     Access, Borrowed, Credential, Foreign, IdentitySeen, Issued, Lent, Place, Seen, SignedNonce,
     TenantSeen,
 };
-use super::trouble::{Reason, Trouble};
+use super::trouble::{Reason, Trouble, of_event};
 
 /// One look at a pair.
 pub(super) struct Look<'a> {
@@ -120,7 +120,7 @@ impl Look<'_> {
         let since = tenant.annotations().get(names::OFFERED_AT).and_then(|text| time_of(text));
         let newer = |event: &&Event| said_at(event) >= since;
         let said = events.iter().filter(newer).max_by_key(|event| said_at(event));
-        let reason = |event: &Event| event.reason.as_deref().and_then(Reason::of_event);
+        let reason = |event: &Event| event.reason.as_deref().and_then(of_event);
         Ok(said.and_then(|event| {
             let message = event.message.clone().unwrap_or_default();
             Some(Trouble::new(reason(event)?, format!("Liqo says: {message}")))

@@ -21,6 +21,7 @@ use super::seen::Seen;
 use super::step::{GRACE, Next, Scene, Step, Todo, Wish};
 use super::trouble::{Reason, Trouble};
 use super::{Error, Hook, LinkState, borrow, lend, next};
+use crate::peering::Why;
 
 /// More steps than any link needs in one go.
 const STEPS_MAX: usize = 24;
@@ -57,7 +58,7 @@ pub(super) struct Outcome {
     /// How it stands; none if that could not be found out.
     pub(super) states: Both<Option<LinkState>>,
     /// And then, why not.
-    pub(super) excuse: Option<String>,
+    pub(super) excuse: Option<Why>,
     pub(super) after: After,
 }
 
@@ -94,7 +95,8 @@ impl Round {
             Err(error @ Error::Late(_)) => {
                 // Wherever it was cut: what there is is the state, and is looked at again.
                 tracing::warn!(%error, peer = %self.peer, "a link is tried again");
-                (excuse, states) = (Some(error.to_string()), Both::default());
+                excuse = Some(Why::hindered(Reason::ApiServerSilent, error.to_string()));
+                states = Both::default();
                 After::Poll
             }
         };
@@ -294,12 +296,15 @@ async fn within<T>(
 }
 
 /// What an error of the API server means to people.
-fn said(error: &kube::Error) -> String {
+fn said(error: &kube::Error) -> Why {
     match error {
         kube::Error::Api(status) if status.code == 403 => {
-            Trouble::new(Reason::Forbidden, status.message.clone()).to_string()
+            Why::hindered(Reason::Forbidden, status.message.clone())
         }
-        error => format!("the API server does not do its part: {error}"),
+        error => {
+            let why = format!("the API server does not do its part: {error}");
+            Why::hindered(Reason::ApiServerSilent, why)
+        }
     }
 }
 

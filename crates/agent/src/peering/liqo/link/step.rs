@@ -259,7 +259,7 @@ impl Scene<'_> {
         let state = if what.is_liqos() && self.talk.waited(what, self.now) > LIQO_MAX {
             LinkState::Failed(Trouble::new(Reason::LiqoSilent, text))
         } else {
-            LinkState::Pending(text)
+            LinkState::Pending(text.into())
         };
         Next { todo: Todo::Poll, state, waiting: Some(what) }
     }
@@ -315,10 +315,10 @@ impl Scene<'_> {
             Some((since, trouble)) if self.now.since(*since) > GRACE => {
                 LinkState::Failed(trouble.clone())
             }
-            Some((_, trouble)) => LinkState::Pending(trouble.to_string()),
+            Some((_, trouble)) => LinkState::Pending(trouble.clone().into()),
             None => LinkState::Pending(match self.talk.unsent() {
-                Some(why) => format!("the broker does not take a letter: {why}"),
-                None => text,
+                Some(why) => format!("the broker does not take a letter: {why}").into(),
+                None => text.into(),
             }),
         }
     }
@@ -330,7 +330,7 @@ fn said_after(pause: Span, say: Say) -> Todo {
 
 impl Next {
     pub(super) fn step(step: Step) -> Self {
-        let state = LinkState::Pending("the link is being made".to_owned());
+        let state = LinkState::Pending("the link is being made".into());
         Self { todo: Todo::Step(step), state, waiting: None }
     }
 
@@ -346,13 +346,13 @@ impl Next {
     }
 
     pub(super) fn gone() -> Self {
-        let state = LinkState::Pending("there is no link".to_owned());
+        let state = LinkState::Pending("there is no link".into());
         Self { todo: Todo::Gone, state, waiting: None }
     }
 
     /// Nothing to do until then.
     pub(super) fn rest(after: Option<Span>) -> Self {
-        let state = LinkState::Pending("the link is unused".to_owned());
+        let state = LinkState::Pending("the link is unused".into());
         Self { todo: Todo::Rest(after), state, waiting: None }
     }
 

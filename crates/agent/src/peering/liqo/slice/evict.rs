@@ -9,10 +9,12 @@ use kube::api::{DeleteParams, EvictParams, ListParams, PartialObjectMeta, Precon
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use sublet_core::time::Time;
+use sublet_crds::Obstacle;
 use tokio::time::timeout;
 
 use super::ground::{Answer, Ground, merge};
 use crate::cluster::{code, present};
+use crate::peering::Why;
 
 /// How many pods are seen to at a look; the others at the next one.
 const PODS_MAX: u32 = 100;
@@ -23,7 +25,7 @@ const AT_ONCE: usize = 8;
 
 impl Ground {
     /// Empties a node which is to go since then; why that is not done yet.
-    pub(super) async fn empty(&self, node: &Node, since: Time) -> Answer<Option<String>> {
+    pub(super) async fn empty(&self, node: &Node, since: Time) -> Answer<Option<Why>> {
         let name = node.name_any();
         if node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true) {
             merge(&self.nodes(), &name, &json!({ "spec": { "unschedulable": true } })).await?;
@@ -35,13 +37,15 @@ impl Ground {
         let is_overdue = self.now().since(since) >= self.settings.eviction;
         let one = first.namespace().unwrap_or_default() + "/" + &first.name_any();
         let why = match (is_overdue, first.finalizers()) {
-            (false, _) => format!("pods are leaving the virtual node, {one} among them"),
-            (true, []) => format!("pods are removed from the virtual node by force, {one} first"),
-            (true, kept) => format!(
-                "the pod {one} was removed by force and is kept by its finalizers {}: whoever set them \
-                 must remove them",
-                kept.join(", ")
-            ),
+            (false, _) => format!("pods are leaving the virtual node, {one} among them").into(),
+            (true, []) => {
+                format!("pods are removed from the virtual node by force, {one} first").into()
+            }
+            (true, kept) => {
+                let kept = kept.join(", ");
+                let why = format!("the pod {one} was removed by force and is kept by {kept}");
+                Why::hindered(Obstacle::PodsHeld, why)
+            }
         };
         let each: Vec<_> = pods.iter().map(|pod| self.remove(pod, is_overdue).boxed()).collect();
         let mut removals = stream::iter(each).buffer_unordered(AT_ONCE);

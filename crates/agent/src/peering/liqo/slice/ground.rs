@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -66,6 +66,22 @@ impl Ground {
 
     pub(super) fn now(&self) -> Time {
         (self.clock)()
+    }
+
+    /// How long ago an object was made.
+    pub(super) fn age_of(&self, metadata: &ObjectMeta) -> Span {
+        let created = metadata.creation_timestamp.as_ref();
+        let created = created.and_then(|time| sublet_crds::to_time("", time).ok());
+        created.map_or(Span::ZERO, |created| self.now().since(created))
+    }
+
+    /// For how long what the class says of a slice has been said.
+    pub(super) fn said_for(&self, slice: &ResourceSlice) -> Span {
+        let said = slice.condition(ResourceSlice::RESOURCES);
+        let since = said.and_then(|said| said.others.get("lastTransitionTime"));
+        let since = since.and_then(|since| serde_json::from_value(since.clone()).ok());
+        let since = since.and_then(|since| sublet_crds::to_time("", &since).ok());
+        since.map_or(Span::ZERO, |since| self.now().since(since))
     }
 
     /// The objects of one kind about a pair.

@@ -227,10 +227,7 @@ impl Keeper {
 
     /// How long a slice may still be ahead of its instruction.
     fn grace_of(&self, slice: &ResourceSlice) -> Option<Duration> {
-        let created = slice.metadata.creation_timestamp.as_ref();
-        let created = created.and_then(|time| sublet_crds::to_time("", time).ok());
-        let now = self.ground.now();
-        let age = now.since(created.unwrap_or(now)).as_millis();
+        let age = self.ground.age_of(&slice.metadata).as_millis();
         let rest = self.ground.settings.grace.as_millis().checked_sub(age)?;
         Some(Duration::from_millis(rest)).filter(|rest| !rest.is_zero())
     }

@@ -7,18 +7,19 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sublet_core::instruction::{Duty, Side};
-use sublet_crds::ProviderInstruction;
+use sublet_crds::{Obstacle, ProviderInstruction};
 
-use super::amounts::{granted, is_same, text};
+use super::amounts::{List, granted, is_same, text};
 use super::certificate::fault;
 use super::ground::{Answer, Ground, Mark};
+use super::requester::LIQO_MAX;
 use crate::cluster::{code, present};
 use crate::collect::quota_user;
 use crate::peering::liqo::csr::Unfit;
 use crate::peering::liqo::kinds::{Condition, Enforcement, ResourceSlice};
 use crate::peering::liqo::link::{LinkState, Links};
 use crate::peering::liqo::names::{CLASS, RESERVATION, WRITER};
-use crate::peering::{Progress, Unwilling};
+use crate::peering::{Progress, Unwilling, Why};
 use crate::transport::Order;
 
 /// How often a status is written again that somebody else has just changed.
@@ -99,8 +100,8 @@ impl Provider {
         let trouble = match self.links.ensure(Side::Provider, &order.peer).await {
             LinkState::Ready => return self.grant(order).await,
             LinkState::Pending(why) => Progress::Pending(why),
-            LinkState::Failed(trouble) if is_granted => Progress::Pending(trouble.to_string()),
-            LinkState::Failed(trouble) => Progress::Failed(trouble.to_string()),
+            LinkState::Failed(trouble) if is_granted => Progress::Pending(trouble.into()),
+            LinkState::Failed(trouble) => Progress::Failed(trouble.into()),
         };
         if is_granted {
             self.grant(order).await?;
@@ -109,9 +110,10 @@ impl Provider {
     }
 
     /// Why nothing more is lent now.
-    fn unwilling(&self) -> Option<String> {
+    fn unwilling(&self) -> Option<Why> {
         let why = self.unwilling.borrow();
-        why.as_ref().map(|why| format!("this cluster does not lend now: {why}"))
+        let said = |why: &String| format!("this cluster does not lend now: {why}");
+        why.as_ref().map(|why| Why::hindered(Obstacle::NotLending, said(why)))
     }
 
     /// Grants the slice what is reserved, if there is one: the requester may not have asked yet. That
@@ -135,11 +137,15 @@ impl Provider {
                 return Ok(pending("an earlier slice of this name is still going"));
             }
             if slice.spec.class != CLASS {
-                return Ok(pending("the requester's slice is not of our class"));
+                return Ok(hindered(
+                    Obstacle::ForeignClass,
+                    "the requester's slice is not of our class",
+                ));
             }
             if let Some(fault) = fault(&slice, &order.peer) {
                 self.accuse(&slice, fault).await?;
-                return Ok(Progress::Pending(format!("the requester's slice is denied: {fault}")));
+                let why = format!("the requester's slice is denied: {fault}");
+                return Ok(hindered(Obstacle::BadCertificateRequest, &why));
             }
             self.ground.unmark(&slices, &slice, Mark::Reclaimed).await?;
             let status = slice.status.clone().unwrap_or_default();
@@ -154,7 +160,7 @@ impl Provider {
                 // What was granted is put right all the same; it is not said to be enforced.
                 return match unwilling {
                     Some(why) => Ok(Progress::Pending(why)),
-                    None => self.in_force(order, &grant).await,
+                    None => self.in_force(order, &slice, &grant).await,
                 };
             }
             let status = json!({
@@ -166,7 +172,7 @@ impl Provider {
                 self.ground.metrics.slice_decided(decision.word);
             }
         }
-        Ok(pending("somebody else keeps changing the slice"))
+        Ok(hindered(Obstacle::SliceContested, "somebody else keeps changing the slice"))
     }
 
     /// Does its instruction still say so?
@@ -176,16 +182,24 @@ impl Provider {
     }
 
     /// Whether Liqo enforces what was granted.
-    async fn in_force(&self, order: &Order, grant: &super::amounts::List) -> Answer<Progress> {
+    async fn in_force(
+        &self,
+        order: &Order,
+        slice: &ResourceSlice,
+        grant: &List,
+    ) -> Answer<Progress> {
         let user = quota_user(&order.reservation, order.peer.as_str());
         let Some(quota) = self.ground.quotas(&order.peer).get_opt(&user).await? else {
-            return Ok(pending("Liqo is making the quota"));
+            let why = "Liqo is making the quota";
+            let is_late = self.ground.said_for(slice) > LIQO_MAX;
+            return Ok(if is_late { hindered(Obstacle::LiqoSilent, why) } else { pending(why) });
         };
         Ok(if !is_same(&quota.spec.resources, grant) {
             let has = text(&quota.spec.resources);
-            Progress::Pending(format!("Liqo's quota still is {has}"))
+            Progress::Pending(format!("Liqo's quota still is {has}").into())
         } else if quota.spec.limits_enforcement == Enforcement::None {
-            pending("Liqo's quota lets pods in that do not say what they take")
+            let why = "Liqo's quota lets pods in that do not say what they take";
+            hindered(Obstacle::NotLending, why)
         } else {
             Progress::Ready
         })
@@ -260,5 +274,9 @@ async fn patch_status(
 }
 
 fn pending(why: &str) -> Progress {
-    Progress::Pending(why.to_owned())
+    Progress::Pending(why.into())
+}
+
+fn hindered(by: Obstacle, why: &str) -> Progress {
+    Progress::Pending(Why::hindered(by, why))
 }

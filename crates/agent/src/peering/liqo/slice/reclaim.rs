@@ -67,7 +67,7 @@ impl Provider {
             }
         }
         if let Some(why) = self.clear(&order.peer, &user).await? {
-            return Ok(Removal::Pending(why));
+            return Ok(Removal::Pending(why.into()));
         }
         match &slice {
             Some(slice) => {
@@ -192,5 +192,5 @@ async fn all(each: Vec<BoxFuture<'_, Answer<()>>>) -> Answer<()> {
 }
 
 fn pending(why: &str) -> Removal {
-    Removal::Pending(why.to_owned())
+    Removal::Pending(why.into())
 }

@@ -6,8 +6,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519};
 use serde_json::{Value, json};
-use sublet_agent::peering::{Peering as _, Progress};
+use sublet_agent::peering::{Peering as _, Progress, Why};
 use sublet_core::resources::{Kind, Resources};
+use sublet_crds::Obstacle;
 
 use super::snapshot::Snapshot;
 use super::world::{World, condition, small, stolen, when};
@@ -99,7 +100,10 @@ pub(super) async fn a_slice_without_a_reservation_is_denied(world: &mut World<'_
     let borrowed = world.rome.order("rsv-none", &small());
     let denied = || async {
         match world.rome.peering.establish(&borrowed).await {
-            Progress::Pending(why) if why.contains("there is no reservation") => Some(()),
+            Progress::Pending(why) if why.message.contains("there is no reservation") => {
+                assert_eq!(why.obstacle, Some(Obstacle::SliceDenied));
+                Some(())
+            }
             Progress::Ready => panic!("nobody has granted it"),
             _ => None,
         }
@@ -198,7 +202,9 @@ pub(super) async fn trouble_with_a_link_ends_nothing_that_was_granted(world: &mu
     set(true);
     for town in [&world.rome, &world.milan] {
         let progress = town.peering.establish(&town.order("rsv-cut", &small())).await;
-        let is_told = |why: &str| why.contains("nobody answers");
+        let is_told = |why: &Why| {
+            why.obstacle == Some(Obstacle::LiqoSilent) && why.message == "nobody answers"
+        };
         assert!(matches!(&progress, Progress::Pending(why) if is_told(why)), "{progress:?}");
         let progress = town.peering.establish(&town.order("rsv-new", &small())).await;
         assert!(matches!(&progress, Progress::Failed(why) if is_told(why)), "{progress:?}");
@@ -254,7 +260,10 @@ pub(super) async fn without_liqos_webhook_nothing_is_lent(world: &mut World<'_>)
     let asked = world.milan.links.asked.load(Ordering::Relaxed);
     let refused = || async {
         match world.milan.peering.establish(&order).await {
-            Progress::Pending(why) if why.contains("webhook") => Some(()),
+            Progress::Pending(why) if why.message.contains("webhook") => {
+                assert_eq!(why.obstacle, Some(Obstacle::NotLending));
+                Some(())
+            }
             _ => None,
         }
     };

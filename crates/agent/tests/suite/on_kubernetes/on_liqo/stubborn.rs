@@ -4,6 +4,7 @@ use serde_json::json;
 use sublet_agent::peering::{Peering as _, Removal};
 use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
+use sublet_crds::Obstacle;
 
 use super::guests::{HOME, offload, pod_path, put, remote, stay_home};
 use super::snapshot::Snapshot;
@@ -19,7 +20,10 @@ pub(super) async fn a_stuck_pod_stops_nobody_else(world: &mut World<'_>) {
     let stuck = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-stuck", &small()) };
     let told = || async {
         match world.rome.peering.withdraw(&stuck).await {
-            Removal::Pending(why) if why.contains("example.com/stuck") => Some(()),
+            Removal::Pending(why) if why.message.contains("example.com/stuck") => {
+                assert_eq!(why.obstacle, Some(Obstacle::PodsHeld));
+                Some(())
+            }
             Removal::Pending(_) => None,
             Removal::Gone => panic!("the pod is still there"),
         }

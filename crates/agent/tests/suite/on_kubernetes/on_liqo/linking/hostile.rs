@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::json;
-use sublet_agent::peering::liqo::link::LinkState;
+use sublet_agent::peering::liqo::link::{LinkState, Reason};
 use sublet_agent::relay::{Content, Header, LinkId, LiqoKey, Nonce, Signer, TenantOffer, seal};
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
@@ -53,7 +53,7 @@ pub(super) async fn a_key_that_is_not_pinned_is_refused(world: &mut World) {
     world.milan.api.create(PINS, &pins).unwrap();
     let clock = Stopwatch::start();
     let is_so = |state: LinkState, is_final: bool| match state {
-        LinkState::Pending(why) => !is_final && why.contains("KeyNotPinned"),
+        LinkState::Pending(why) => !is_final && why.obstacle == Some(Reason::KeyNotPinned),
         LinkState::Failed(trouble) => {
             let said = trouble.to_string();
             assert!(said.contains("sublet-liqo-keys") && said.contains("SHA256:"), "{said}");
@@ -231,7 +231,7 @@ pub(super) async fn what_liqo_objects_to_is_said_to_both(world: &mut World) {
         world.relay.inject(forger.write(&link, Content::TenantOffer(offer)));
         until(&format!("{reason} at Milan"), || async {
             match world.milan.state(Side::Provider, &world.rome).await {
-                LinkState::Pending(why) => why.contains(reason).then_some(()),
+                LinkState::Pending(why) => why.to_string().starts_with(reason).then_some(()),
                 LinkState::Failed(trouble) => (trouble.reason.word() == reason).then_some(()),
                 LinkState::Ready => None,
             }

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rcgen::KeyPair;
 use serde_json::{Value, json};
-use sublet_agent::peering::liqo::link::{LinkState, Links};
+use sublet_agent::peering::liqo::link::{LinkState, Links, Reason};
 use sublet_core::instruction::Side;
 use sublet_testkit::Api;
 use sublet_testkit::wait::Stopwatch;
@@ -183,8 +183,8 @@ pub(super) async fn new_keys_of_the_requester_are_taken_when_the_pin_says_so(wor
     world.rome.restart(None).await;
 
     let refused = |state: &LinkState| match state {
-        LinkState::Pending(why) => why.contains("KeyNotPinned"),
-        LinkState::Failed(trouble) => trouble.reason.word() == "KeyNotPinned",
+        LinkState::Pending(why) => why.obstacle == Some(Reason::KeyNotPinned),
+        LinkState::Failed(trouble) => trouble.reason == Reason::KeyNotPinned,
         LinkState::Ready => false,
     };
     until("the requester to be refused", || async {
