@@ -15,7 +15,7 @@ use crate::cluster::code;
 use crate::config::{BrokerAt, Config, Joining};
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::ResourceSlice;
-use crate::peering::liqo::{Extras, LiqoPeering, Settings, link, names};
+use crate::peering::liqo::{Extras, LiqoPeering, Offloader, Settings, link, names};
 use crate::peering::{NoPeering, Peering};
 use crate::run::Tasks;
 use crate::transport::Broker;
@@ -185,6 +185,8 @@ impl Join<'_> {
             LiqoPeering::new(client, Arc::clone(&links) as _, settings, clock::now, metrics);
         tasks.own("the links", async move { links.run(stopping).await });
         tasks.own("the slices", keeper.run(tasks.stopping()));
+        let offloader = Offloader::new(self.client, instruction_namespace);
+        tasks.own("the namespaces", offloader.run(tasks.stopping()));
         Arc::new(peering)
     }
 }

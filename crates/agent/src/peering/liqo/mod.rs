@@ -9,6 +9,7 @@ mod csr;
 pub mod kinds;
 pub mod link;
 pub mod names;
+mod offload;
 mod slice;
 
 use std::future::Future;
@@ -25,6 +26,7 @@ use sublet_wire::v1::Message;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+pub use offload::Offloader;
 pub use slice::{Extras, Keeper, Settings};
 
 use super::{Change, IsLive, Peering, Progress, Removal, Unwilling, Why};

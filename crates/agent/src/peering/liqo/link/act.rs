@@ -196,7 +196,7 @@ impl Ground {
     /// Removes what Liqo leaves behind of a tenant, and the nonce last: while it is there, it is known
     /// that something is left.
     pub(super) async fn delete_nonce(&self) -> Result<(), Error> {
-        let marked = ListParams::default().labels(names::TENANT_CSR);
+        let marked = ListParams::default().labels(names::CSR_LABEL);
         for request in &self.csrs.list(&marked).await? {
             // Those of slices name another user, and the cluster as their organization.
             let owner = csr::owner(&request.spec.request.0);

@@ -11,25 +11,10 @@ use crate::broker::Town;
 
 const RBAC: &str = include_str!("../../../../../../deploy/agent/rbac-liqo.yaml");
 
-/// Pods go to the other cluster by its name, and to the reservation by its label.
-const OFFLOADING: &str = "\
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: web
----
-apiVersion: offloading.liqo.io/v1beta1
-kind: NamespaceOffloading
-metadata:
-  name: offloading
-  namespace: web
-spec:
-  podOffloadingStrategy: LocalAndRemote
-  namespaceMappingStrategy: DefaultName
-  clusterSelector:
-    nodeSelectorTerms:
-      - matchExpressions: [{ key: liqo.io/remote-cluster-id, operator: In, values: [edge] }]
-";
+/// Whose pods are to go there; the request is in another one.
+const NAMESPACE: &str = "web";
+const OFFLOADING: &str =
+    "/apis/offloading.liqo.io/v1beta1/namespaces/web/namespaceoffloadings/offloading";
 
 struct Side {
     member: Member,
@@ -113,6 +98,26 @@ fn without_a_webhook_nothing_is_lent(town: &Town, side: &Side) {
     lends(town, side, true);
 }
 
+/// A request of another namespace has no say in it by itself.
+fn its_pods_go_there_when_the_namespace_allows_it(shop: &Side) {
+    let Side { member, agent, .. } = shop;
+    comes(agent, "a word about a namespace that stays", || {
+        let events = member.cluster.kubectl_json(&["get", "events"]).ok()?;
+        let says = |event: &Value| {
+            let note = event["message"].as_str().unwrap_or_default();
+            event["reason"] == "NotOffloaded" && note.contains("sublet.io/may-be-offloaded=true")
+        };
+        events["items"].as_array()?.iter().any(says).then_some(())
+    });
+    assert!(member.cluster.api().get(OFFLOADING).is_err());
+    let label = ["label", "namespace", NAMESPACE, "sublet.io/may-be-offloaded=true"];
+    member.cluster.kubectl(&label).unwrap();
+    comes(agent, "a namespace over there", || {
+        let found = member.cluster.api().get(OFFLOADING).ok()?;
+        (found["status"]["offloadingPhase"] == "Ready").then_some(())
+    });
+}
+
 #[test]
 fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     let clock = Stopwatch::start();
@@ -125,8 +130,10 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     }
     without_a_webhook_nothing_is_lent(&town, edge);
     let before: Vec<_> = sides.iter().map(|side| inventory_of(&side.member)).collect();
+    shop.member.cluster.kubectl(&["create", "namespace", NAMESPACE]).unwrap();
     let clock = Stopwatch::start();
-    shop.member.cluster.apply(REQUEST).unwrap();
+    let request = format!("{REQUEST}  namespaces: [{NAMESPACE}]\n");
+    shop.member.cluster.apply(&request).unwrap();
     let usable = comes(&shop.agent, "the request to be usable", || {
         let found = shop.member.cluster.kubectl_json(&["get", "resourcerequest", "burst"]).ok()?;
         (found["status"]["phase"] == "Active").then_some(found)
@@ -138,14 +145,7 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     assert_eq!(node["status"]["allocatable"]["memory"], "8Gi");
     assert_eq!(node["metadata"]["labels"]["sublet.io/reservation"], id);
 
-    shop.member.cluster.apply(OFFLOADING).unwrap();
-    let ready = || {
-        let path =
-            "/apis/offloading.liqo.io/v1beta1/namespaces/web/namespaceoffloadings/offloading";
-        let found = shop.member.cluster.api().get(path).ok()?;
-        (found["status"]["offloadingPhase"] == "Ready").then_some(())
-    };
-    comes(&shop.agent, "a namespace over there", ready);
+    its_pods_go_there_when_the_namespace_allows_it(shop);
     shop.member.cluster.apply(&deployment(&id)).unwrap();
     shop.member.cluster.wait_until_deployed("web", "web").unwrap();
     let there = || {
@@ -163,7 +163,10 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     });
     println!("free again, with pods, after {:?}", clock.elapsed());
     assert_eq!(town.reservation(&id)["status"]["phase"], "Released");
-    shop.member.cluster.kubectl(&["delete", "namespace", "web", "--timeout=60s"]).unwrap();
+    comes(&shop.agent, "the namespace to be at home again", || {
+        shop.member.cluster.api().get(OFFLOADING).is_err().then_some(())
+    });
+    shop.member.cluster.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"]).unwrap();
     for (Side { member, agent, .. }, before) in sides.iter().zip(&before) {
         let mut left = Vec::new();
         let again = wait_for("everything as before", PATIENCE, || {
