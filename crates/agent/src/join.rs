@@ -24,6 +24,8 @@ use crate::transport::Broker;
 const MARGIN: Span = Span::from_secs(30);
 /// How long a slice may be there before its instruction is.
 const GRACE: Span = Span::from_secs(30);
+/// How long a slice that is denied, and has no reservation, is kept.
+const DENIED: Span = Span::from_secs(3600);
 
 /// Why clusters cannot be joined as was said.
 #[derive(Debug, thiserror::Error)]
@@ -174,6 +176,7 @@ impl Join<'_> {
             eviction,
             patience: eviction.checked_add(MARGIN).unwrap_or(eviction),
             grace: GRACE,
+            denied: DENIED,
             namespace: instruction_namespace.clone(),
         };
         let stopping = tasks.stopping();

@@ -109,6 +109,11 @@ impl<K: Record> Work<'_, K> {
                 let standing = Standing { in_force: false, ..self.standing() };
                 self.pend(standing, why).await
             }
+            // What was in force once is not given up by us: it is made again, or its time is over.
+            Progress::Failed(why) if self.standing().applied.is_some() => {
+                let standing = Standing { in_force: false, ..self.standing() };
+                self.pend(standing, why).await
+            }
             Progress::Failed(why) => {
                 let mut standing = self.standing();
                 standing.in_force = false;

@@ -26,7 +26,7 @@ use super::round::{After, Office, Outcome, Round};
 use super::step::Wish;
 use super::{Hook, LinkState, Links, Post};
 use crate::metrics::Metrics;
-use crate::relay::{Opened, Signer, Verifier};
+use crate::relay::{Error, Opened, Signer, Verifier};
 
 /// How many messages may wait to be opened; more are dropped, and sent again by whoever cares.
 const MAIL_MAX: usize = 256;
@@ -131,8 +131,8 @@ impl Links for Keeper {
     }
 
     fn hear(&self, message: Message) {
-        if self.mail.try_send(message).is_err() {
-            self.metrics.letter_refused("overflow");
+        if let Err(full) = self.mail.try_send(message) {
+            self.office.letters.refuse(&full.into_inner().from, &Error::Overflow);
         }
     }
 
@@ -278,10 +278,10 @@ impl<'a> Desk<'a> {
         let is_requester = header.requester == self.keeper.office.me;
         let side = if is_requester { Side::Requester } else { Side::Provider };
         if !self.pairs.contains_key(&from) && self.pairs.len() >= STRANGERS_MAX {
-            self.keeper.metrics.letter_refused("overflow");
+            self.keeper.office.letters.refuse(from.as_str(), &Error::Overflow);
             return;
         }
-        let metrics = Arc::clone(&self.keeper.metrics);
+        let office = Arc::clone(&self.keeper.office);
         let pair = self.pair(&from);
         let waiting = pair.mail.of(side).as_ref().map(|known| known.letter.header.expires_at);
         let read = pair.memory.as_ref().map(|memory| memory.talks.of(side));
@@ -290,7 +290,7 @@ impl<'a> Desk<'a> {
         if is_news {
             *pair.mail.of_mut(side) = Some(opened);
         } else {
-            metrics.letter_refused("stale");
+            office.letters.refuse(from.as_str(), &Error::Stale);
         }
     }
 
@@ -302,7 +302,7 @@ impl<'a> Desk<'a> {
                     pair.is_due = true;
                 }
             }
-            Change::Pins => self.pairs.values_mut().for_each(|pair| pair.is_due = true),
+            Change::Keys => self.pairs.values_mut().for_each(|pair| pair.is_due = true),
         }
     }
 

@@ -141,9 +141,9 @@ impl Letters {
         Strange { link, trouble: Trouble::new(Reason::KeyNotPinned, why) }
     }
 
-    /// A letter of the pinned key that does not fit what was said before.
-    pub(super) fn refuse(&self, from: &ClusterId, error: &Error) {
-        self.verifier.refuse(from.as_str(), error);
+    /// A letter that does not fit what was said before, or into what is kept.
+    pub(super) fn refuse(&self, from: &str, error: &Error) {
+        self.verifier.refuse(from, error);
     }
 }
 

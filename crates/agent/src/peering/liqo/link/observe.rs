@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::future::{try_join3, try_join4};
 use k8s_openapi::api::core::v1::{Event, Secret};
 use kube::ResourceExt;
-use kube::api::{ListParams, ObjectList, PartialObjectMeta};
+use kube::api::{ListParams, ObjectList};
 use serde_json::Value;
 use sublet_core::time::Time;
 
@@ -34,7 +34,7 @@ struct Content {
     secrets: ObjectList<Secret>,
     tenants: ObjectList<Tenant>,
     identities: ObjectList<Identity>,
-    slices: ObjectList<PartialObjectMeta<ResourceSlice>>,
+    slices: ObjectList<ResourceSlice>,
 }
 
 impl Look<'_> {
@@ -84,7 +84,7 @@ impl Look<'_> {
             ground.secrets.list(&all),
             ground.tenants.list(&all),
             ground.identities.list(&all),
-            ground.slices.list_metadata(&all),
+            ground.slices.list(&all),
         )
         .await?;
         Ok(Content { secrets, tenants, identities, slices })
@@ -181,9 +181,11 @@ impl Content {
 
     /// How many slices are marked so, and are about that cluster.
     fn slices(&self, mark: &str, whose: &str, cluster: &str) -> usize {
-        let is = |slice: &&PartialObjectMeta<ResourceSlice>| {
+        // What is denied has nothing here, and keeps nobody a tenant.
+        let is = |slice: &&ResourceSlice| {
             let label = |key: &str| slice.labels().get(key).map(String::as_str);
-            label(mark) == Some("true") && label(whose) == Some(cluster)
+            let counts = mark != names::REPLICATED || !slice.is_worthless();
+            label(mark) == Some("true") && label(whose) == Some(cluster) && counts
         };
         self.slices.iter().filter(is).count()
     }

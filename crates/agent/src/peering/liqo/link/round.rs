@@ -211,7 +211,7 @@ impl Round {
             let Some(opened) = self.memory.mail.of_mut(side).take() else { continue };
             // It may have waited here for long.
             if let Err(error) = opened.in_time(now) {
-                self.office.letters.refuse(&self.peer, &error);
+                self.office.letters.refuse(self.peer.as_str(), &error);
                 continue;
             }
             let is_wanted = *self.wishes.of(side) == Wish::Wanted;
@@ -240,7 +240,7 @@ impl Round {
                     Side::Requester => talk.stumble(strange.trouble, now),
                 }
             } else if let Err(error) = talk.read(opened, &self.office.me, now) {
-                letters.refuse(&self.peer, &error);
+                letters.refuse(self.peer.as_str(), &error);
             }
         }
         Ok(())

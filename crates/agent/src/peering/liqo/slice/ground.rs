@@ -40,6 +40,8 @@ pub struct Settings {
     pub patience: Span,
     /// How long a slice may be there before its instruction is, until it is denied.
     pub grace: Span,
+    /// How long one that is denied, and has no reservation, is kept.
+    pub denied: Span,
     /// Where instructions are.
     pub namespace: String,
 }

@@ -9,9 +9,9 @@ use serde_json::json;
 use sublet_core::instruction::{Duty, Side};
 use sublet_crds::{Obstacle, ProviderInstruction};
 
-use super::amounts::{List, granted, is_same, text};
+use super::amounts::{List, excess, granted, is_same, text};
 use super::certificate::fault;
-use super::ground::{Answer, Ground, Mark};
+use super::ground::{Answer, Ground, Mark, delete};
 use super::requester::LIQO_MAX;
 use crate::cluster::{code, present};
 use crate::collect::quota_user;
@@ -43,13 +43,16 @@ pub(super) struct Decision {
 }
 
 impl Decision {
-    fn accepted(order: &Order) -> Self {
-        Self {
-            word: "granted",
-            status: ResourceSlice::ACCEPTED,
-            reason: "ResourceSliceResourcesAccepted",
-            message: format!("the reservation {} is kept here", order.reservation),
-        }
+    /// It is granted what is reserved; if it asks for more, that is said.
+    fn accepted(order: &Order, asked: &List) -> Self {
+        let (more, kept) = (excess(asked, &order.amounts), &order.reservation);
+        let (word, message) = if more.is_empty() {
+            ("granted", format!("the reservation {kept} is kept here"))
+        } else {
+            ("cut", format!("the reservation {kept} is kept here, and not {}", text(&more)))
+        };
+        let reason = "ResourceSliceResourcesAccepted";
+        Self { word, status: ResourceSlice::ACCEPTED, reason, message }
     }
 
     fn denied(word: &'static str, reason: &'static str, message: &str) -> Self {
@@ -78,6 +81,7 @@ impl Decision {
         let said = slice.condition(ResourceSlice::RESOURCES);
         said.is_some_and(|said| {
             (said.status.as_str(), said.reason.as_str()) == (self.status, self.reason)
+                && said.message == self.message
         })
     }
 }
@@ -151,7 +155,7 @@ impl Provider {
             let status = slice.status.clone().unwrap_or_default();
             let extras = self.ground.settings.extras;
             let grant = granted(&order.amounts, &slice.spec.resources, &status.resources, extras);
-            let decision = Decision::accepted(order);
+            let decision = Decision::accepted(order, &slice.spec.resources);
             let label = status.node_labels.get(RESERVATION);
             if decision.is_said_of(&slice)
                 && is_same(&status.resources, &grant)
@@ -169,6 +173,8 @@ impl Provider {
                 "conditions": self.conditions(&slice, &decision),
             });
             if patch_status(&slices, &slice, status).await? {
+                let (reservation, said) = (&order.reservation, &decision.message);
+                tracing::info!(reservation, peer = %order.peer, said, "a slice is granted");
                 self.ground.metrics.slice_decided(decision.word);
             }
         }
@@ -213,6 +219,15 @@ impl Provider {
             tracing::warn!(slice = name, namespace, %fault, "a consumer wants to be somebody else");
         }
         self.deny(slice, &decision).await
+    }
+
+    /// Removes the copy of a slice that has been denied for long: nothing was ever given to it, and it
+    /// would keep the requester's Tenant. What else is left of it goes with it.
+    pub(super) async fn discard(&self, slice: &ResourceSlice) -> Answer<()> {
+        let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
+        tracing::info!(slice = name, namespace, "a slice was denied for long, and is removed");
+        self.ground.metrics.slice_decided("discarded");
+        delete(&kube::Api::namespaced(self.ground.client.clone(), &namespace), slice).await
     }
 
     /// Denies a slice; false if somebody else changed it meanwhile.

@@ -166,7 +166,9 @@ impl Provider {
             }
             self.forget_requests(user).await?;
         }
-        let is_other = |slice: &ResourceSlice| slice.spec.class == CLASS && !is_there(slice);
+        let is_other = |slice: &ResourceSlice| {
+            slice.spec.class == CLASS && !is_there(slice) && !slice.is_worthless()
+        };
         if !left.iter().any(is_other) {
             self.links.unused(Side::Provider, &order.peer).await;
         }

@@ -6,9 +6,10 @@ use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
 use sublet_crds::Obstacle;
 
-use super::guests::{HOME, offload, pod_path, put, remote, stay_home};
+use super::guests::{offload, pod_path, put, remote, stay_home};
+use super::hostile::{Rogue, refusals};
 use super::snapshot::Snapshot;
-use super::world::{World, condition, is_gone, small, stolen, when, when_gone};
+use super::world::{World, condition, is_gone, small, when, when_gone};
 use crate::on_kubernetes::until::until;
 
 pub(super) async fn a_stuck_pod_stops_nobody_else(world: &mut World<'_>) {
@@ -83,21 +84,8 @@ pub(super) async fn nobody_holds_on_to_what_is_over(world: &mut World<'_>) {
     world.keep("rsv-held", &small()).await;
     offload(world).await;
     put(world, "guest", "rsv-held", json!({})).await;
-    let secrets = "/api/v1/namespaces/liqo-tenant-milan/secrets";
-    let secrets = world.rome.api.get(secrets).unwrap();
-    let names = secrets["items"].as_array().unwrap().iter();
-    let names: Vec<_> =
-        names.map(|secret| secret["metadata"]["name"].as_str().unwrap().to_owned()).collect();
-    let of_slice = |name: &&String| name.starts_with("kubeconfig-") && name.contains("rsv-held");
-    let name = names.iter().find(of_slice).unwrap_or_else(|| panic!("{names:?}"));
-    let (_folder, path) = stolen(world, name);
-    let there = format!("{HOME}-rome");
-    let milan = &world.rig.clusters[1];
-    let kubectl = |arguments: &[&str]| {
-        milan
-            .kubectl_as(&path, &[&["-n", &there], arguments].concat())
-            .map_err(|error| error.to_string())
-    };
+    let (rogue, known) = (Rogue::of_slice(world, "rsv-held"), refusals(world));
+    let kubectl = |arguments: &[&str]| rogue.kubectl(world, arguments);
     kubectl(&["get", "shadowpods", "guest"]).unwrap();
     let held = r#"{"metadata":{"finalizers":["example.com/held"]}}"#;
     let refused = kubectl(&["patch", "shadowpods", "guest", "--type=merge", "-p", held]);
@@ -106,6 +94,7 @@ pub(super) async fn nobody_holds_on_to_what_is_over(world: &mut World<'_>) {
     let orphaning = ["delete", "shadowpods", "guest", "--cascade=orphan", "--wait=false"];
     let refused = kubectl(&orphaning).unwrap_err();
     assert!(refused.contains("may not leave pods behind"), "{refused}");
+    assert!(refusals(world) >= known + 2, "what a policy refuses is counted");
     let held = json!({ "metadata": { "finalizers": ["example.com/held"] } });
     world.milan.api.patch(&world.milan.slice("rsv-held"), &held).unwrap();
     world.end("rsv-held").await;

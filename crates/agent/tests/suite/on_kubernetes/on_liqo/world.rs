@@ -30,10 +30,13 @@ pub(super) const NAMESPACE: &str = "sublet";
 /// How long pods may take to leave, in these tests.
 pub(super) const EVICTION: Span = Span::from_secs(3);
 
+/// How long slices are kept that are denied, in these tests.
+pub(super) const DENIED: Span = Span::from_secs(5);
+
 /// Two clusters with Liqo on them.
 pub(super) struct Rig {
     pub(super) clusters: Vec<Cluster>,
-    _liqo: Vec<Liqo>,
+    pub(super) liqo: Vec<Liqo>,
 }
 
 impl Rig {
@@ -55,7 +58,7 @@ impl Rig {
         for (cluster, peer) in [(&clusters[0], "milan"), (&clusters[1], "rome")] {
             bind_tenant_role(cluster, peer);
         }
-        Self { clusters, _liqo: liqo }
+        Self { clusters, liqo }
     }
 }
 
@@ -203,6 +206,7 @@ fn begin(client: &Client, links: &Arc<ByHand>) -> (Arc<LiqoPeering>, Arc<Metrics
         eviction: EVICTION,
         patience: Span::from_secs(6),
         grace: Span::from_secs(2),
+        denied: DENIED,
         extras: Extras { pods: 110, storage: 20 << 30 },
         namespace: NAMESPACE.to_owned(),
     };

@@ -190,6 +190,17 @@ pub(super) async fn a_poser_is_nobody(world: &mut World) {
         })
         .await;
     }
+    // A letter of Milan's own, brought back to it in Rome's name or in its own.
+    let own = world.relay.sent().into_iter().find(|letter| letter.from == "milan").unwrap();
+    for from in ["rome", "milan"] {
+        let known = refused(&world.milan, "misdirected");
+        let (from, to) = (from.to_owned(), "milan".to_owned());
+        world.relay.inject(Message { from, to, ..own.clone() });
+        until("a refusal of what is for somebody else", || async {
+            (refused(&world.milan, "misdirected") > known).then_some(())
+        })
+        .await;
+    }
     // What is changed on the way is nothing any more.
     let mut changed = world.relay.sent().into_iter().find(|letter| letter.to == "milan").unwrap();
     let text = inside(&changed).to_string().replace("TenantOffer", "Unlink");
@@ -243,6 +254,7 @@ pub(super) async fn what_liqo_objects_to_is_said_to_both(world: &mut World) {
         })
         .await;
     }
+    assert!(refused(&world.milan, "csr") > 0);
     // The right one puts it right.
     world.linked().await;
     world.unused().await;
