@@ -1,4 +1,5 @@
 //! Joined clusters, with nothing but programs as people run them. `cargo xtask test` knows such tests by
 //! the name of this module, and leaves them out, by name, where Liqo cannot be had.
 
+mod draining;
 mod whole;

@@ -1,24 +1,29 @@
 //! The whole life of a reservation: a broker, two agents and Liqo as processes, and kubectl.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sublet_testkit::wait::Stopwatch;
 use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier, inventory, wait_for};
 
 use super::super::member::{Member, PATIENCE, REQUEST, at_broker, comes};
+use super::draining::an_operator_empties_a_provider;
 use crate::broker::Town;
 
 const RBAC: &str = include_str!("../../../../../../deploy/agent/rbac-liqo.yaml");
 
 /// Whose pods are to go there; the request is in another one.
-const NAMESPACE: &str = "web";
+pub(super) const NAMESPACE: &str = "web";
 const OFFLOADING: &str =
     "/apis/offloading.liqo.io/v1beta1/namespaces/web/namespaceoffloadings/offloading";
 
-struct Side {
-    member: Member,
-    agent: Process,
+/// How long pods have to leave.
+pub(super) const EVICTION: Duration = Duration::from_secs(4);
+
+pub(super) struct Side {
+    pub(super) member: Member,
+    pub(super) agent: Process,
     _liqo: Liqo,
 }
 
@@ -31,14 +36,16 @@ fn sides(town: &Town) -> Vec<Side> {
         cluster.add_nodes(&Nodes::new("worker", 1).cpu(cores)).unwrap();
         let member = Member::new(cluster, town);
         member.cluster.apply(RBAC).unwrap();
-        let agent = member.agent(town, "agent", &["--link-idle=1s", "--log-level=debug"]);
+        let eviction = format!("--eviction-deadline={}s", EVICTION.as_secs());
+        let flags = ["--link-idle=1s", "--log-level=debug", &eviction];
+        let agent = member.agent(town, "agent", &flags);
         agent.start().unwrap();
         Side { member, agent, _liqo: liqo }
     };
     clusters.into_iter().zip(liqo).zip(names).map(join).collect()
 }
 
-fn deployment(reservation: &str) -> String {
+pub(super) fn deployment(reservation: &str) -> String {
     let requests = json!({ "cpu": "500m", "memory": "64Mi" });
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -163,9 +170,11 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     });
     println!("free again, with pods, after {:?}", clock.elapsed());
     assert_eq!(town.reservation(&id)["status"]["phase"], "Released");
-    comes(&shop.agent, "the namespace to be at home again", || {
-        shop.member.cluster.api().get(OFFLOADING).is_err().then_some(())
-    });
+    let is_home = || shop.member.cluster.api().get(OFFLOADING).is_err().then_some(());
+    comes(&shop.agent, "the namespace to be at home again", is_home);
+    let took = an_operator_empties_a_provider(&town, shop, edge);
+    println!("emptied by its operator after {took:?}");
+    comes(&shop.agent, "the namespace to be at home once more", is_home);
     shop.member.cluster.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"]).unwrap();
     for (Side { member, agent, .. }, before) in sides.iter().zip(&before) {
         let mut left = Vec::new();
