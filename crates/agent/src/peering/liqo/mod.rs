@@ -116,6 +116,9 @@ impl Peering for LiqoPeering {
             if let Err(error) = slice::sweep(&self.ground, sides, is_live).await {
                 tracing::warn!(%error, "what nobody wants could not be looked for");
             }
+            if [Side::Provider, Side::Requester].iter().all(|side| sides.contains(side)) {
+                self.links.listed();
+            }
         }
         .boxed()
     }

@@ -115,6 +115,8 @@ pub const IDENTITY_TYPE: &str = "liqo.io/identity-type";
 pub const CONTROL_PLANE: &str = "ControlPlane";
 /// With which the replicator keeps such a Secret until nothing is replicated any more.
 pub const REPLICATOR_FINALIZER: &str = "crdreplicator.liqo.io/operator";
+/// With which the replicator keeps what it has copied to the provider until the copy is gone.
+pub const COPIED_FINALIZER: &str = "crdreplicator.liqo.io/resource";
 /// The organization of a cluster's certificate in its provider.
 pub const ORGANIZATION: &str = "liqo.io";
 

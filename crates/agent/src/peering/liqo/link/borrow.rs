@@ -135,8 +135,10 @@ fn unwanted(scene: &Scene<'_>) -> Next {
         (Some(identity), ..) if identity.is_deleting => scene.wait(For::IdentityGone),
         (Some(_), ..) => Next::step(Step::DeleteIdentity),
         (None, Some(_), _) => scene.wait(For::CredentialGone),
-        (None, None, Some(SignedNonce { nonce: Some(_), .. })) => tell(scene),
-        _ => Next::step(Step::DeleteSigned),
+        (None, None, signed) => scene.stranded().unwrap_or_else(|| match signed {
+            Some(SignedNonce { nonce: Some(_), .. }) => tell(scene),
+            _ => Next::step(Step::DeleteSigned),
+        }),
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use sublet_core::id::ClusterId;
 use sublet_core::time::Time;
 
-use super::super::kinds::{ForeignCluster, Identity, Renew, ResourceSlice, Tenant};
+use super::super::kinds::{ForeignCluster, Identity, NamespaceMap, Renew, ResourceSlice, Tenant};
 use super::super::names::{self, WRITER};
 use super::Error;
 use crate::cluster::present;
@@ -33,6 +33,7 @@ pub(super) struct Ground {
     pub(super) identities: Api<Identity>,
     pub(super) renews: Api<Renew>,
     pub(super) slices: Api<ResourceSlice>,
+    pub(super) maps: Api<NamespaceMap>,
     pub(super) events: Api<Event>,
     pub(super) bindings: Api<RoleBinding>,
 }
@@ -52,6 +53,7 @@ impl Ground {
             identities: Api::namespaced(all.clone(), within),
             renews: Api::namespaced(all.clone(), within),
             slices: Api::namespaced(all.clone(), within),
+            maps: Api::namespaced(all.clone(), within),
             events: Api::namespaced(all.clone(), within),
             bindings: Api::namespaced(all, within),
             namespace,

@@ -67,6 +67,7 @@ impl Look<'_> {
             Ok(content) => {
                 seen.lent = self.lent(&content).await?;
                 seen.borrowed = self.borrowed(&content);
+                seen.borrowed.stranded = self.stranded(&seen).await?;
             }
             Err(Error::Kube(kube::Error::Api(no))) if no.code == 403 => seen.is_barred = true,
             Err(Error::Kube(kube::Error::Api(no))) if no.code == 404 => {
@@ -158,7 +159,16 @@ impl Look<'_> {
                 is_deleting: secret.metadata.deletion_timestamp.is_some(),
             }),
             slices: content.slices(names::REPLICATION, names::REMOTE_ID, peer),
+            stranded: 0,
         }
+    }
+
+    /// How much the replicator keeps although it has no way to the provider any more. It is looked for
+    /// only where a link is coming to its end.
+    async fn stranded(&self, seen: &Seen) -> Result<usize, Error> {
+        let is_unused = seen.namespace.as_ref().is_some_and(|it| it.unused_as_requester.is_some());
+        let is_cut = seen.borrowed.identity.is_none() && seen.borrowed.credential.is_none();
+        if is_unused && is_cut { Ok(self.ground.stranded().await?.len()) } else { Ok(0) }
     }
 
     fn identity_seen(&self, identity: &Identity) -> IdentitySeen {

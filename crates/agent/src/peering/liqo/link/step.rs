@@ -16,6 +16,9 @@ const LIQO_MAX: Span = Span::from_secs(45);
 /// no reason to give anything up, as long as the right one comes.
 pub(super) const GRACE: Span = Span::from_secs(20);
 
+/// How long the replicator may take to let go of what it has copied, once it has no way there any more.
+const STRANDED_AFTER: Span = Span::from_secs(3);
+
 /// How often what is ready is looked at, though nothing is known to have changed: keys change, and
 /// certificates expire, without anybody being told.
 const READY_LOOK: Span = Span::from_secs(300);
@@ -56,6 +59,8 @@ pub(super) enum Step {
     FreeCredential,
     /// Remove the identity.
     DeleteIdentity,
+    /// Let go of what the replicator keeps and can give back to nobody.
+    FreeStranded,
     /// Remove the signed nonce.
     DeleteSigned,
 
@@ -88,6 +93,7 @@ impl Step {
             Self::WriteIdentity(..) => "write identity",
             Self::FreeCredential => "free kubeconfig",
             Self::DeleteIdentity => "delete identity",
+            Self::FreeStranded => "free what is stranded",
             Self::DeleteSigned => "delete signed nonce",
             Self::MarkForeign => "mark foreign cluster",
             Self::DeleteNamespace(_) => "delete namespace",
@@ -149,6 +155,7 @@ pub(super) enum For {
     Kubeconfig,
     IdentityGone,
     CredentialGone,
+    StrandedGone,
     Unlinked,
 }
 
@@ -166,6 +173,7 @@ impl For {
             Self::CredentialGone => {
                 "for the kubeconfig of the identity to go, which is being deleted"
             }
+            Self::StrandedGone => "for Liqo to let go of what it has copied to the provider",
             Self::Unlinked => "for the provider to take the link down",
         }
     }
@@ -251,6 +259,20 @@ impl Scene<'_> {
     pub(super) fn blind(&self) -> Option<Next> {
         let stays = self.seen.namespace.as_ref().is_some_and(|place| !place.is_deleting);
         (self.seen.is_barred && stays).then(|| Next::rest(Some(LOOK_AGAIN)))
+    }
+
+    /// What the replicator keeps without a way to the provider: it was killed just when the identity went.
+    /// A replicator that lives lets go of it by itself.
+    pub(super) fn stranded(&self) -> Option<Next> {
+        if self.seen.borrowed.stranded == 0 {
+            return None;
+        }
+        let waited = self.talk.waited(For::StrandedGone, self.now);
+        Some(if waited > STRANDED_AFTER {
+            Next::step(Step::FreeStranded).waiting(For::StrandedGone)
+        } else {
+            self.wait(For::StrandedGone)
+        })
     }
 
     /// Waits for something that will be there soon.

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use sublet_testkit::wait::Stopwatch;
 
 use super::super::member::{REQUEST, at_broker, comes};
-use super::whole::{EVICTION, NAMESPACE, Side, deployment};
+use super::side::Side;
+use super::whole::{EVICTION, NAMESPACE, deployment};
 use crate::broker::Town;
 
 const BUDGET: &str = "/apis/policy/v1/namespaces/web/poddisruptionbudgets";
@@ -20,10 +21,6 @@ fn running(side: &Side, namespace: &str) -> Option<usize> {
     Some(pods["items"].as_array()?.iter().filter(is_running).count())
 }
 
-fn request(shop: &Side) -> Option<Value> {
-    shop.member.cluster.kubectl_json(&["get", "resourcerequest", "later"]).ok()
-}
-
 fn ready(request: &Value) -> Option<&Value> {
     request["status"]["conditions"].as_array()?.iter().find(|one| one["type"] == "Ready")
 }
@@ -33,7 +30,7 @@ fn two_pods_that_are_needed(shop: &Side, edge: &Side) -> String {
     let later = REQUEST.replace("burst", "later");
     shop.member.cluster.apply(&format!("{later}  namespaces: [{NAMESPACE}]\n")).unwrap();
     let usable = comes(&shop.agent, "another request to be usable", || {
-        request(shop).filter(|found| found["status"]["phase"] == "Active")
+        shop.request("later").filter(|found| found["status"]["phase"] == "Active")
     });
     let id = usable["status"]["reservationName"].as_str().unwrap().to_owned();
     shop.member.cluster.apply(&deployment(&id)).unwrap();
@@ -67,7 +64,7 @@ pub(super) fn an_operator_empties_a_provider(town: &Town, shop: &Side, edge: &Si
     let looked = clock.elapsed();
     assert!(looked > EVICTION || left == [Some(2), Some(2)], "{left:?} after {looked:?}");
     comes(&shop.agent, "the request to say why it ends", || {
-        let found = request(shop)?;
+        let found = shop.request("later")?;
         let is_told = ready(&found)?["reason"] == "Withdrawn";
         (found["status"]["phase"] == "Releasing" && is_told).then_some(())
     });

@@ -1,5 +1,9 @@
 //! Joined clusters, with nothing but programs as people run them. `cargo xtask test` knows such tests by
 //! the name of this module, and leaves them out, by name, where Liqo cannot be had.
 
+mod side;
+mod dice;
 mod draining;
 mod whole;
+mod crowd;
+mod killed;

@@ -1,17 +1,18 @@
 //! The whole life of a reservation: a broker, two agents and Liqo as processes, and kubectl.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sublet_testkit::Setup;
 use sublet_testkit::wait::Stopwatch;
-use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier, inventory, wait_for};
 
-use super::super::member::{Member, PATIENCE, REQUEST, at_broker, comes};
+use super::super::member::{REQUEST, at_broker, comes};
 use super::draining::an_operator_empties_a_provider;
+use super::side::{self, Side, lends};
 use crate::broker::Town;
 
-const RBAC: &str = include_str!("../../../../../../deploy/agent/rbac-liqo.yaml");
+/// Cores of the nodes of each: shop has little, edge has much.
+const CLUSTERS: [(&str, &str); 2] = [("shop", "2"), ("edge", "16")];
 
 /// Whose pods are to go there; the request is in another one.
 pub(super) const NAMESPACE: &str = "web";
@@ -20,30 +21,6 @@ const OFFLOADING: &str =
 
 /// How long pods have to leave.
 pub(super) const EVICTION: Duration = Duration::from_secs(4);
-
-pub(super) struct Side {
-    pub(super) member: Member,
-    pub(super) agent: Process,
-    _liqo: Liqo,
-}
-
-/// Two clusters with Liqo, and an agent in each: shop has little, edge has much.
-fn sides(town: &Town) -> Vec<Side> {
-    let names = [("shop", "2"), ("edge", "16")];
-    let clusters = Cluster::start_all(names.map(|(name, _)| Setup::whole_for_liqo(name))).unwrap();
-    let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
-    let join = |((cluster, liqo), (_, cores)): ((Cluster, Liqo), (&str, &str))| {
-        cluster.add_nodes(&Nodes::new("worker", 1).cpu(cores)).unwrap();
-        let member = Member::new(cluster, town);
-        member.cluster.apply(RBAC).unwrap();
-        let eviction = format!("--eviction-deadline={}s", EVICTION.as_secs());
-        let flags = ["--link-idle=1s", "--log-level=debug", &eviction];
-        let agent = member.agent(town, "agent", &flags);
-        agent.start().unwrap();
-        Side { member, agent, _liqo: liqo }
-    };
-    clusters.into_iter().zip(liqo).zip(names).map(join).collect()
-}
 
 pub(super) fn deployment(reservation: &str) -> String {
     let requests = json!({ "cpu": "500m", "memory": "64Mi" });
@@ -64,31 +41,6 @@ pub(super) fn deployment(reservation: &str) -> String {
         },
     })
     .to_string()
-}
-
-/// What comes and goes, or stays, by itself: the keys that are known, and the lease of a machine.
-fn is_other(object: &str) -> bool {
-    object.ends_with(" sublet/sublet-liqo-keys") || object.contains(" kube-node-lease/worker")
-}
-
-/// What there is in a cluster.
-fn inventory_of(member: &Member) -> BTreeSet<String> {
-    let mut all = inventory(&member.cluster.api()).unwrap();
-    all.retain(|object| !is_other(object));
-    all
-}
-
-/// Waits until the broker and the object for people say so.
-fn lends(town: &Town, side: &Side, lends: bool) {
-    let Side { member, agent, .. } = side;
-    let status = if lends { "True" } else { "False" };
-    comes(agent, &format!("a cluster that lends: {lends}"), || {
-        let told = at_broker(town, member.cluster.name())?;
-        let object = member.object("advertisement", "cluster-advertisement")?;
-        let conditions = object["status"]["conditions"].as_array()?;
-        let lending = conditions.iter().find(|one| one["type"] == "Lending")?;
-        (told["lending"] == lends && lending["status"] == status).then_some(())
-    });
 }
 
 fn without_a_webhook_nothing_is_lent(town: &Town, side: &Side) {
@@ -129,14 +81,13 @@ fn its_pods_go_there_when_the_namespace_allows_it(shop: &Side) {
 fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     let clock = Stopwatch::start();
     let town = Town::new();
-    let sides = sides(&town);
+    let eviction = format!("--eviction-deadline={}s", EVICTION.as_secs());
+    let sides =
+        side::start_with(&town, |name| Setup::whole_for_liqo(name), &CLUSTERS, &[&eviction]);
     println!("two clusters with Liqo and agents after {:?}", clock.elapsed());
     let [shop, edge] = sides.as_slice() else { panic!("two clusters") };
-    for side in &sides {
-        lends(&town, side, true);
-    }
     without_a_webhook_nothing_is_lent(&town, edge);
-    let before: Vec<_> = sides.iter().map(|side| inventory_of(&side.member)).collect();
+    let before: Vec<_> = sides.iter().map(Side::inventory).collect();
     shop.member.cluster.kubectl(&["create", "namespace", NAMESPACE]).unwrap();
     let clock = Stopwatch::start();
     let request = format!("{REQUEST}  namespaces: [{NAMESPACE}]\n");
@@ -176,14 +127,8 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     println!("emptied by its operator after {took:?}");
     comes(&shop.agent, "the namespace to be at home once more", is_home);
     shop.member.cluster.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"]).unwrap();
-    for (Side { member, agent, .. }, before) in sides.iter().zip(&before) {
-        let mut left = Vec::new();
-        let again = wait_for("everything as before", PATIENCE, || {
-            let now = inventory_of(member);
-            left = now.symmetric_difference(before).cloned().collect();
-            left.is_empty().then_some(())
-        });
-        assert!(again.is_ok(), "{}: {left:#?}\n{}", member.cluster.name(), agent.log_tail());
+    for (side, before) in sides.iter().zip(&before) {
+        side.wait_until_as(before);
     }
     println!("everything is as before after {:?}", clock.elapsed());
 }

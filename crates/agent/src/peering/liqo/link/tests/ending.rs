@@ -5,7 +5,7 @@ use sublet_core::time::Span;
 
 use super::super::seen::{Foreign, Place};
 use super::super::step::{For, LOOK_AGAIN, Next, Say, Step, Todo, Wish};
-use super::stage::{Case, at, identity, issued, key, link, nonce, offer, step, tenant};
+use super::stage::{Case, at, identity, issued, key, link, nonce, offer, signed, step, tenant};
 
 #[test]
 fn a_tenant_goes_last_when_the_requester_is_done_and_no_slice_is_left() {
@@ -118,4 +118,19 @@ fn where_the_agent_may_not_look_nothing_is_taken_down() {
     case.seen.namespace.as_mut().unwrap().is_deleting = true;
     assert_eq!(case.borrow().todo, Todo::Gone);
     assert_eq!(case.end().waiting, Some(For::NamespaceGone));
+}
+
+#[test]
+fn what_the_replicator_keeps_without_a_way_to_the_provider_is_let_go_of_first() {
+    let first = nonce("first");
+    let mut case = Case::unused(700);
+    case.seen.borrowed.signed = Some(signed(&first));
+    case.seen.borrowed.stranded = 2;
+    let waits = case.borrow();
+    assert_eq!((waits.todo, waits.waiting), (Todo::Poll, Some(For::StrandedGone)));
+    case.talk.wait(Some(For::StrandedGone), case.now);
+    case.now = case.now.checked_add(Span::from_secs(4)).unwrap();
+    assert_eq!(step(case.borrow()), Step::FreeStranded);
+    case.seen.borrowed.stranded = 0;
+    assert_eq!(step(case.borrow()), Step::Say(Say::Unlink { link: link(&first) }));
 }
