@@ -23,13 +23,24 @@ pub(super) struct Side {
 /// Starts clusters of this kind, each with so many cores, Liqo and an agent that keeps no link for
 /// longer than it must; returns when all lend.
 pub(super) fn start(town: &Town, setup: fn(&str) -> Setup, all: &[(&str, &str)]) -> Vec<Side> {
+    start_with(town, setup, all, &[])
+}
+
+/// The same with more flags for the agents.
+pub(super) fn start_with(
+    town: &Town,
+    setup: fn(&str) -> Setup,
+    all: &[(&str, &str)],
+    flags: &[&str],
+) -> Vec<Side> {
     let clusters = Cluster::start_all(all.iter().map(|(name, _)| setup(name))).unwrap();
     let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
     let join = |((cluster, liqo), (_, cores)): ((Cluster, Liqo), &(&str, &str))| {
         cluster.add_nodes(&Nodes::new("worker", 1).cpu(cores)).unwrap();
         let member = Member::new(cluster, town);
         member.cluster.apply(RBAC).unwrap();
-        let agent = member.agent(town, "agent", &["--link-idle=1s", "--log-level=debug"]);
+        let flags = [&["--link-idle=1s", "--log-level=debug"], flags].concat();
+        let agent = member.agent(town, "agent", &flags);
         agent.start().unwrap();
         Side { agent, liqo, member }
     };
