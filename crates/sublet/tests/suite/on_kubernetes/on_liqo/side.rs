@@ -1,16 +1,21 @@
 //! A cluster with Liqo and an agent, and what there is in it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::Value;
 use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier, inventory, wait_for};
 
-use super::super::member::{Member, PATIENCE, at_broker, comes};
+use super::super::member::{Member, at_broker, comes};
 use crate::broker::Town;
 
 const RBAC: &str = include_str!("../../../../../../deploy/agent/rbac-liqo.yaml");
 pub(super) const REQUESTS: &str =
     "/apis/rear.fluidos.eu/v1alpha1/namespaces/default/resourcerequests";
+
+/// How long everything may take to go: after an outage, Kubernetes and Liqo wait ever longer before they
+/// try again.
+const END_PATIENCE: Duration = Duration::from_mins(2);
 
 /// A cluster with Liqo and an agent.
 pub(super) struct Side {
@@ -90,7 +95,7 @@ impl Side {
     #[track_caller]
     pub(super) fn wait_until_as(&self, before: &BTreeSet<String>) {
         let mut left = Vec::new();
-        let again = wait_for("everything as before", PATIENCE, || {
+        let again = wait_for("everything as before", END_PATIENCE, || {
             left = self.inventory().symmetric_difference(before).cloned().collect();
             left.is_empty().then_some(())
         });
