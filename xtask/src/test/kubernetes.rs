@@ -26,7 +26,10 @@ pub(super) fn run(repo: &Repo) -> Result<Outcome> {
     if rig::programs(repo, Kit::Kubernetes)? == Programs::Missing {
         return left_out(Tally::default(), NO_KUBERNETES, || names(repo));
     }
-    if rig::programs(repo, Kit::Liqo)? == Programs::Here {
+    // Its command line is of the same module, and had or missing with it.
+    let liqo = [Kit::Liqo, Kit::Liqoctl].map(|kit| rig::programs(repo, kit));
+    let [liqo, liqoctl] = liqo;
+    if (liqo?, liqoctl?) == (Programs::Here, Programs::Here) {
         return tests(repo, &[]).map(Outcome::Ran);
     }
     let ran = tests(repo, &["--skip", LIQO_MODULE])?;

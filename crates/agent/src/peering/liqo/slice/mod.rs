@@ -20,8 +20,10 @@ pub use amounts::Extras;
 pub use ground::Settings;
 pub use keeper::Keeper;
 
-pub(super) use ground::Ground;
+pub(in crate::peering) use amounts::{List, asked, is_same, text};
+pub(in crate::peering) use ground::Ground;
 pub(super) use provider::Provider;
+pub(in crate::peering) use reclaim::common_name;
 pub(super) use requester::Requester;
 pub(super) use sweep::sweep;
 pub(super) use wakes::Wakes;

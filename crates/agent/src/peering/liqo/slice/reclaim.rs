@@ -192,7 +192,7 @@ impl Provider {
 }
 
 /// Who asks for a certificate.
-fn common_name(pem: &[u8]) -> Option<String> {
+pub(in crate::peering) fn common_name(pem: &[u8]) -> Option<String> {
     let (_, pem) = parse_x509_pem(pem).ok()?;
     let (_, request) = X509CertificationRequest::from_der(&pem.contents).ok()?;
     let subject = &request.certification_request_info.subject;
