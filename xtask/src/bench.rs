@@ -24,6 +24,8 @@ enum Suite {
     Broker,
     /// What an agent takes on a cluster of 50 nodes and 1 000 pods, idle and under churn
     Agent,
+    /// How quickly clusters are joined by Liqo and parted again, beside `liqoctl peer`
+    Peering,
 }
 
 /// Runs one benchmark; its table goes to the terminal.
@@ -31,7 +33,11 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<bool> {
     let (package, bench) = match args.suite {
         Suite::Core => ("sublet-broker", "core"),
         Suite::Broker => ("sublet-broker", "broker"),
-        Suite::Agent => return agent(repo, args),
+        Suite::Agent => return on_clusters(repo, "footprint", &[Kit::Kubernetes], &args.rest),
+        Suite::Peering => {
+            let kits = [Kit::Kubernetes, Kit::Liqo, Kit::Liqoctl];
+            return on_clusters(repo, "peering", &kits, &args.rest);
+        }
     };
     if matches!(args.suite, Suite::Broker) {
         // What is measured is the program itself; cargo makes it beside the benchmark.
@@ -47,18 +53,23 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<bool> {
     process::passes(repo.root(), command)
 }
 
-/// The agent is measured on real clusters, by the testkit's program; what is measured is the program as
-/// it is shipped.
-fn agent(repo: &Repo, args: &Args) -> Result<bool> {
-    let mut build = process::cargo(["build", "--locked", "--release", "--package", "sublet"]);
-    build.arg("--message-format=json-render-diagnostics");
-    let said = process::answer(repo.root(), build)?;
-    let found = said.lines().find_map(|line| built::executable(line, "sublet", "bin"));
-    let sublet = found.context("cargo did not say where sublet is")?;
-    if rig::programs(repo, Kit::Kubernetes)? == Programs::Missing {
-        return Ok(false);
+/// What is measured on real clusters is measured by the testkit's program, and is the program as it is
+/// shipped, unless another one is named.
+fn on_clusters(repo: &Repo, verb: &str, kits: &[Kit], rest: &[String]) -> Result<bool> {
+    for kit in kits {
+        if rig::programs(repo, *kit)? == Programs::Missing {
+            return Ok(false);
+        }
     }
     let mut command = rig::rig(repo)?;
-    command.arg("footprint").arg("--sublet").arg(sublet).args(&args.rest);
+    command.arg(verb);
+    if !rest.iter().any(|word| word.starts_with("--sublet")) {
+        let mut build = process::cargo(["build", "--locked", "--release", "--package", "sublet"]);
+        build.arg("--message-format=json-render-diagnostics");
+        let said = process::answer(repo.root(), build)?;
+        let found = said.lines().find_map(|line| built::executable(line, "sublet", "bin"));
+        command.arg("--sublet").arg(found.context("cargo did not say where sublet is")?);
+    }
+    command.args(rest);
     process::passes(repo.root(), command)
 }

@@ -1,4 +1,4 @@
-//! The way to this cluster's API server.
+//! The way to this cluster's API server, and what its answers mean.
 
 use std::path::{Path, PathBuf};
 
@@ -60,4 +60,21 @@ async fn config(named: Option<&Path>) -> Result<Config, Error> {
 
 async fn read(kubeconfig: Kubeconfig) -> Result<Config, KubeconfigError> {
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await
+}
+
+/// What is not there is none.
+pub(crate) fn present<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if code(&error) == Some(404) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The status of an answer; none where there was no answer.
+pub(crate) fn code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
 }

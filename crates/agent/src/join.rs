@@ -12,10 +12,11 @@ use sublet_crds::condition::Type;
 use sublet_crds::{Advertisement, AdvertisementStatus};
 
 use crate::clock;
+use crate::cluster::code;
 use crate::config::{BrokerAt, Config, Joining, Liqoctl};
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::ResourceSlice;
-use crate::peering::liqo::{Extras, LiqoPeering, Settings, link, names};
+use crate::peering::liqo::{Extras, LiqoPeering, Offloader, Settings, link, names};
 use crate::peering::liqoctl::{self, LiqoctlPeering, Program};
 use crate::peering::{NoPeering, Peering};
 use crate::run::Tasks;
@@ -25,6 +26,8 @@ use crate::transport::Broker;
 const MARGIN: Span = Span::from_secs(30);
 /// How long a slice may be there before its instruction is.
 const GRACE: Span = Span::from_secs(30);
+/// How long a slice that is denied, and has no reservation, is kept.
+const DENIED: Span = Span::from_secs(3600);
 
 /// Why clusters cannot be joined as was said.
 #[derive(Debug, thiserror::Error)]
@@ -116,7 +119,7 @@ impl Join<'_> {
             Err(error) => Err(match chosen {
                 Some(Joining::Liqoctl(_)) => Error::NoLiqo { backend: "liqoctl", source: error },
                 Some(_) => Error::NoLiqo { backend: "liqo", source: error },
-                None if status_of(&error) == Some(403) => Error::Forbidden(error),
+                None if code(&error) == Some(403) => Error::Forbidden(error),
                 None => Error::Unknown(error),
             }),
         }
@@ -140,7 +143,7 @@ impl Join<'_> {
             }
             Ok(_) => {}
             // No such object yet, or not even its kind: that is said where it is written.
-            Err(error) if status_of(&error) == Some(404) => {}
+            Err(error) if code(&error) == Some(404) => {}
             Err(error) => return Err(Error::Unknown(error)),
         }
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
@@ -152,7 +155,7 @@ impl Join<'_> {
                 Ok(is_there.then_some("there are namespaces of tenants (liqo-tenant-…)"))
             }
             // An agent that never had the role for Liqo has made none.
-            Err(error) if status_of(&error) == Some(403) => Ok(None),
+            Err(error) if code(&error) == Some(403) => Ok(None),
             Err(error) => Err(Error::Unknown(error)),
         }
     }
@@ -188,6 +191,7 @@ impl Join<'_> {
             eviction,
             patience: eviction.checked_add(MARGIN).unwrap_or(eviction),
             grace: GRACE,
+            denied: DENIED,
             namespace: instruction_namespace.clone(),
         };
         let stopping = tasks.stopping();
@@ -196,6 +200,8 @@ impl Join<'_> {
             LiqoPeering::new(client, Arc::clone(&links) as _, settings, clock::now, metrics);
         tasks.own("the links", async move { links.run(stopping).await });
         tasks.own("the slices", keeper.run(tasks.stopping()));
+        let offloader = Offloader::new(self.client, instruction_namespace);
+        tasks.own("the namespaces", offloader.run(tasks.stopping()));
         Arc::new(peering)
     }
 
@@ -230,13 +236,6 @@ impl Join<'_> {
 /// Was it written by an agent that joins clusters by Liqo? No other says whether it can lend.
 fn was_liqo(status: &AdvertisementStatus) -> bool {
     status.conditions.iter().any(|said| said.type_ == Type::Lending.to_string())
-}
-
-fn status_of(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 //!
 //! There are three lanes. Heartbeats, releases, acknowledgements and renewals are *urgent*: they are
 //! small, and losing them makes the fleet look dead or full. New requests, lists and explanations
-//! are *ordinary*. What agents tell each other may get lost, and has a small lane of its own. Each lane has seats of its own, so that a flood of one never takes a seat of the
-//! other; each cluster has a bound on its seats and a rate in each lane, so that it cannot take the
-//! seats of the others. Nobody waits for a seat: without one the answer is `429` with a time to come
-//! back, which is cheap for both.
+//! are *ordinary*. What agents tell each other may get lost, and has a small lane of its own. Each
+//! lane has its seats, so that a flood of one never takes a seat of another; each cluster has a bound
+//! on its seats and a rate in each lane, so that it cannot take the seats of the others. Nobody waits
+//! for a seat: without one the answer is `429` with a time to come back, which is cheap for both.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -8,7 +8,7 @@ use std::fmt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sublet_core::time::Time;
 
-use crate::from_time;
+use crate::{Obstacle, from_time};
 
 /// What is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +66,8 @@ pub enum Reason {
     NotEnforced,
     /// The clusters could not be joined; tried again.
     PeeringFailed,
+    /// Clusters are not joined, or do not come apart, because of this.
+    Hindered(Obstacle),
     /// The user deleted the request, or the requester gave it back.
     Released,
     /// Its time was over.
@@ -86,16 +88,28 @@ pub enum Reason {
     ResourceCheck,
 }
 
-macro_rules! spelled_as_named {
-    ($($name:ident),*) => {$(
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(self, f)
-            }
-        }
-    )*};
+// Both are spelled as they are named.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
 }
-spelled_as_named!(Type, Reason);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hindered(obstacle) => obstacle.fmt(f),
+            reason => fmt::Debug::fmt(reason, f),
+        }
+    }
+}
+
+impl Reason {
+    /// What hinders, if that is what a condition says.
+    pub fn obstacle_of(condition: &Condition) -> Option<Obstacle> {
+        Obstacle::ALL.iter().copied().find(|one| one.word() == condition.reason)
+    }
+}
 
 /// One thing to say of an object.
 #[derive(Clone, Debug)]

@@ -20,6 +20,7 @@ mod requested;
 mod moment;
 mod constraint;
 pub mod condition;
+mod obstacle;
 mod market;
 mod advertisement;
 mod resource_request;
@@ -41,6 +42,7 @@ pub use definition::{FILES, all, file_name};
 pub use invalid::{Cause, Invalid};
 pub use market::{CostInfo, Number};
 pub use moment::{Time, from_time, to_time};
+pub use obstacle::Obstacle;
 pub use provider_instruction::{
     ProviderInstruction, ProviderInstructionSpec, ProviderInstructionStatus,
 };

@@ -12,8 +12,8 @@ use crate::constraint::{self, given};
 use crate::schema::{self, fixed};
 use crate::{Constraint, Invalid, RequestedAmounts, Time};
 
-/// What is asked for. Amounts, duration and renewal may be changed later; the rest is decided with
-/// the request.
+/// What is asked for. Amounts, duration, renewal and namespaces may be changed later; the rest is
+/// decided with the request.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
 )]
@@ -83,6 +83,12 @@ pub struct ResourceRequestSpec {
     #[schemars(schema_with = "schema::strategy")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
+    /// The namespaces of this cluster whose pods may go to the other one while this is reserved,
+    /// where clusters are joined by Liqo: that of the request, and others that have the label
+    /// sublet.io/may-be-offloaded=true.
+    #[schemars(schema_with = "schema::namespaces")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
 }
 
 /// What became of it.

@@ -21,6 +21,11 @@ const CONDITIONS_MAX: usize = 16;
 /// What Kubernetes allows as the name of an object.
 const NAME_MAX: usize = 253;
 
+/// More namespaces than one request has business with.
+const NAMESPACES_MAX: usize = 32;
+
+/// How Kubernetes names a namespace.
+const LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 /// How Kubernetes writes an amount.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 /// How Kubernetes names a resource, as the core reads it.
@@ -159,7 +164,7 @@ pub fn cluster_id(_: &mut SchemaGenerator) -> Schema {
         "type": "string",
         "minLength": 1,
         "maxLength": ClusterId::LENGTH_MAX,
-        "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        "pattern": LABEL,
     })
 }
 
@@ -175,6 +180,16 @@ pub fn optional_cluster_id(_: &mut SchemaGenerator) -> Schema {
 /// The name of an object.
 pub fn name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "minLength": 1, "maxLength": NAME_MAX })
+}
+
+/// Names of namespaces.
+pub fn namespaces(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": NAMESPACES_MAX,
+        "x-kubernetes-list-type": "set",
+        "items": { "type": "string", "minLength": 1, "maxLength": 63, "pattern": LABEL },
+    })
 }
 
 /// A short text of somebody else: a price, a version, an address.

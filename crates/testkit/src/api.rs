@@ -47,11 +47,25 @@ impl Api {
 
     /// Hands over every event of a collection from now on, as it comes, until `see` has seen enough;
     /// half a minute without any is an error.
-    pub fn watch(&self, path: &str, mut see: impl FnMut(&Value) -> bool) -> Result<(), Error> {
-        let path = format!("{path}?watch=1");
+    pub fn watch(&self, path: &str, see: impl FnMut(&Value) -> bool) -> Result<(), Error> {
+        self.watch_at(&format!("{path}?watch=1"), see)
+    }
+
+    /// As [`watch`](Self::watch), of everything that happened after this version of the collection:
+    /// between a list and the watch of its version nothing is missed.
+    pub fn watch_after(
+        &self,
+        path: &str,
+        version: &str,
+        see: impl FnMut(&Value) -> bool,
+    ) -> Result<(), Error> {
+        self.watch_at(&format!("{path}?watch=1&resourceVersion={version}"), see)
+    }
+
+    fn watch_at(&self, path: &str, mut see: impl FnMut(&Value) -> bool) -> Result<(), Error> {
         let what = || format!("watching {path}");
         let mut line = |line: &[u8]| serde_json::from_slice(line).is_ok_and(|event| see(&event));
-        self.connect()?.follow(&path, &mut line).map_err(during(what))
+        self.connect()?.follow(path, &mut line).map_err(during(what))
     }
 
     /// Creates many objects, some at a time.

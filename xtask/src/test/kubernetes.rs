@@ -7,7 +7,7 @@
 
 use anyhow::Result;
 
-use super::{Outcome, Tally};
+use super::{Extent, Outcome, Tally};
 use crate::process;
 use crate::repo::{self, Repo};
 use crate::rig::{self, Kit, Programs};
@@ -18,21 +18,22 @@ pub(super) const MODULE: &str = "on_kubernetes::";
 const LIQO_MODULE: &str = "on_liqo::";
 /// Clusters that start at once take the cores from each other.
 const THREADS: &str = "--test-threads=2";
+/// What tells a test to run all of its cases.
+const ALL: &str = "SUBLET_TEST_ALL";
 const NO_KUBERNETES: &str = "no Kubernetes here: `cargo xtask kube` says what to install";
 const NO_LIQO: &str = "no Liqo here: `cargo xtask kube` says what to install";
 
 /// Runs the tests, or says which were left out.
-pub(super) fn run(repo: &Repo) -> Result<Outcome> {
+pub(super) fn run(repo: &Repo, extent: Extent) -> Result<Outcome> {
     if rig::programs(repo, Kit::Kubernetes)? == Programs::Missing {
         return left_out(Tally::default(), NO_KUBERNETES, || names(repo));
     }
     // Its command line is of the same module, and had or missing with it.
-    let liqo = [Kit::Liqo, Kit::Liqoctl].map(|kit| rig::programs(repo, kit));
-    let [liqo, liqoctl] = liqo;
+    let [liqo, liqoctl] = [Kit::Liqo, Kit::Liqoctl].map(|kit| rig::programs(repo, kit));
     if (liqo?, liqoctl?) == (Programs::Here, Programs::Here) {
-        return tests(repo, &[]).map(Outcome::Ran);
+        return tests(repo, &[], extent).map(Outcome::Ran);
     }
-    let ran = tests(repo, &["--skip", LIQO_MODULE])?;
+    let ran = tests(repo, &["--skip", LIQO_MODULE], extent)?;
     left_out(ran, NO_LIQO, || {
         let wants_liqo = |name: &String| name.contains(LIQO_MODULE);
         Ok(names(repo)?.into_iter().filter(wants_liqo).collect())
@@ -54,10 +55,13 @@ fn left_out(
     Ok(Outcome::LeftOut { ran, why, names: names()? })
 }
 
-fn tests(repo: &Repo, but: &[&str]) -> Result<Tally> {
+fn tests(repo: &Repo, but: &[&str], extent: Extent) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut command = cargo_test();
     command.arg(THREADS).args(but);
+    if extent == Extent::All {
+        command.env(ALL, "1");
+    }
     let passed = process::passes_seen(repo.root(), command, |line| tally.read(line))?;
     Ok(tally.and_the_program(passed))
 }

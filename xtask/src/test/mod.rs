@@ -25,6 +25,18 @@ pub(crate) struct Args {
     /// Run this step only; may be given several times
     #[arg(long, value_name = "STEP", value_parser = PossibleValuesParser::new(names()))]
     only: Vec<String>,
+    /// Also what takes long: everybody killed at every step of a reservation, not one at each
+    #[arg(long)]
+    all: bool,
+}
+
+/// How much of the tests is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Each thing once, and a sample of what has many cases.
+    Sample,
+    /// All cases.
+    All,
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
@@ -38,11 +50,12 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<bool> {
     let chosen =
         |step: &&Step| args.only.is_empty() || args.only.iter().any(|name| name == step.name);
     let steps: Vec<_> = STEPS.iter().filter(chosen).collect();
+    let extent = if args.all { Extent::All } else { Extent::Sample };
     let mut summary = Summary(Vec::new());
     let mut broken = false;
     for (number, step) in (1..).zip(&steps) {
         println!("\n[{number}/{}] {} — {}", steps.len(), step.name, step.about);
-        let row = if broken && step.builds { skipped(step) } else { ran(repo, step) };
+        let row = if broken && step.builds { skipped(step) } else { ran(repo, step, extent) };
         // Clippy compiles everything first: when it fails, its own opinion may not be the reason.
         broken |= step.name == "clippy" && !row.passed() && !steps::compiles(repo)?;
         summary.0.push(row);
@@ -51,10 +64,10 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<bool> {
     Ok(summary.passed())
 }
 
-fn ran(repo: &Repo, step: &Step) -> Row {
+fn ran(repo: &Repo, step: &Step, extent: Extent) -> Row {
     let (result, took) = process::timed(|| match step.run {
         Work::Counts(run) => run(repo).map(Outcome::Ran),
-        Work::MayBeLeftOut(run) => run(repo),
+        Work::MayBeLeftOut(run) => run(repo, extent),
     });
     let outcome = result.unwrap_or_else(Outcome::Broke);
     if let Outcome::Broke(error) = &outcome {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Outcome, Tally, kubernetes};
+use super::{Extent, Outcome, Tally, kubernetes};
 use crate::repo::{self, Repo};
 use crate::sim::{self, Run};
 use crate::{fuzz, generated, process, tidy};
@@ -23,7 +23,7 @@ pub(crate) enum Work {
     /// It counts.
     Counts(fn(&Repo) -> Result<Tally>),
     /// It may be left out, by name.
-    MayBeLeftOut(fn(&Repo) -> Result<Outcome>),
+    MayBeLeftOut(fn(&Repo, Extent) -> Result<Outcome>),
 }
 
 const fn reads(name: &'static str, about: &'static str, run: fn(&Repo) -> Result<Tally>) -> Step {

@@ -23,6 +23,7 @@ mod wanted;
 pub use context::{Clock, Contact, Context, Hook, Point};
 pub use desk::run;
 pub(crate) use instruction::Record;
+pub(crate) use notice::Notice;
 pub(crate) use queue::{Outcome, Queue, due};
 
 /// How many things are looked at at the same time.

@@ -6,6 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use crate::cluster::{code, present};
+
 /// The objects of one kind in one namespace.
 pub(crate) struct Store<K>(pub(crate) Api<K>);
 
@@ -49,21 +51,5 @@ where
         let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
         let how = DeleteParams { preconditions, ..DeleteParams::default() };
         present(self.0.delete(&object.name_any(), &how).await).map(drop)
-    }
-}
-
-/// What is not there is none.
-fn present<T>(answer: Result<T>) -> Result<Option<T>> {
-    match answer {
-        Ok(object) => Ok(Some(object)),
-        Err(error) if code(&error) == Some(404) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn code(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
     }
 }

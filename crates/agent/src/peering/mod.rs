@@ -8,6 +8,7 @@
 pub mod liqo;
 pub mod liqoctl;
 mod none;
+mod why;
 
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -16,6 +17,7 @@ use sublet_core::instruction::Side;
 use sublet_wire::v1::Message;
 
 pub use none::NoPeering;
+pub use why::Why;
 
 use crate::transport::Order;
 
@@ -25,9 +27,9 @@ pub enum Progress {
     /// The capacity is kept (provider), or usable (requester), in these amounts.
     Ready,
     /// Not yet; asked again soon.
-    Pending(String),
+    Pending(Why),
     /// It will not work; the reservation is given up.
-    Failed(String),
+    Failed(Why),
 }
 
 /// How far it is with a reservation that is to go.
@@ -36,7 +38,7 @@ pub enum Removal {
     /// Nothing is left of it.
     Gone,
     /// Not yet; asked again soon.
-    Pending(String),
+    Pending(Why),
 }
 
 /// What changed by itself.

@@ -105,6 +105,12 @@ pub enum Error {
         /// About which it should be.
         expected: LinkId,
     },
+    /// It was sent before one that was read.
+    #[error("the letter is older than one that was read")]
+    Stale,
+    /// There are too many.
+    #[error("there are more letters than are kept; whoever wants an answer sends it again")]
+    Overflow,
     /// It cannot be unsealed.
     #[error("what is sealed in the letter cannot be opened")]
     Seal,
@@ -135,6 +141,8 @@ impl Error {
             Self::Request(_) => "csr",
             Self::Pin { .. } => "pin",
             Self::OtherLink { .. } => "other_link",
+            Self::Stale => "stale",
+            Self::Overflow => "overflow",
             Self::Seal => "seal",
         })
     }

@@ -240,7 +240,7 @@ pub enum Refusal {
     #[error(transparent)]
     Ask(#[from] AskError),
     /// Longer than the operator lets it.
-    #[error("the longest {what} here is {} s: ask for no more than that", limit.as_millis() / 1000)]
+    #[error("the longest {what} here is {limit}: ask for no more than that")]
     TooLong {
         /// Which of them.
         what: &'static str,

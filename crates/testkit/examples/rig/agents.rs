@@ -10,6 +10,7 @@ use sublet_testkit::{Cluster, Process, Recipe};
 use crate::broker::Broker;
 
 const RBAC: &str = include_str!("../../../../deploy/agent/rbac.yaml");
+const RBAC_LIQO: &str = include_str!("../../../../deploy/agent/rbac-liqo.yaml");
 const NAMESPACE: &str = "sublet";
 
 /// Where an agent serves its metrics, by its own word.
@@ -23,6 +24,13 @@ pub(crate) fn prepare(cluster: &Cluster, broker: &Broker) -> Result<PathBuf> {
     cluster.apply_crds(&kinds(broker.sublet_path())?)?;
     cluster.apply(RBAC)?;
     Ok(cluster.account(NAMESPACE, "sublet-agent")?)
+}
+
+/// As [`prepare`], in a cluster that has Liqo.
+pub(crate) fn prepare_for_liqo(cluster: &Cluster, broker: &Broker) -> Result<PathBuf> {
+    let account = prepare(cluster, broker)?;
+    cluster.apply(RBAC_LIQO)?;
+    Ok(account)
 }
 
 /// Starts it under its account, with more flags.

@@ -34,25 +34,21 @@ impl Broker {
         );
         let process = first.process("broker", recipe);
         let mut broker = Self { sublet, folder, url: String::new(), process };
-        broker.certify(clusters)?;
+        broker.sublet(&["ca", "init", "--dir", "ca"])?;
+        broker.issue("broker", &["--server"])?;
+        broker.issue(OPERATOR, &["--operator"])?;
         broker.process.start()?;
         broker.url = broker.served_url()?;
-        let names = clusters.iter().map(Cluster::name).chain([OPERATOR]);
-        for name in names {
-            let cert = format!("certs/{name}");
-            let url = broker.url.clone();
-            broker.sublet(&[
-                "config",
-                "set-context",
-                name,
-                "--cert-path",
-                &cert,
-                "--broker-url",
-                &url,
-            ])?;
-        }
+        broker.set_context(OPERATOR)?;
         broker.sublet(&["config", "use-context", OPERATOR])?;
+        clusters.iter().try_for_each(|cluster| broker.admit(cluster))?;
         Ok(broker)
+    }
+
+    /// One more cluster: a certificate, and a context to use it.
+    pub(crate) fn admit(&self, cluster: &Cluster) -> Result<()> {
+        self.issue(cluster.name(), &[])?;
+        self.set_context(cluster.name())
     }
 
     /// Where it is.
@@ -81,17 +77,16 @@ impl Broker {
         println!("  a certificate for each cluster: {folder}/certs/<cluster>");
     }
 
-    /// A CA, and everybody's certificate.
-    fn certify(&self, clusters: &[Cluster]) -> Result<()> {
-        self.sublet(&["ca", "init", "--dir", "ca"])?;
-        let issue = |name: &str, role: &[&str]| {
-            let out = format!("certs/{name}");
-            let words = ["ca", "issue", name, "--dir", "ca", "--out", &out];
-            self.sublet(&[&words, role].concat())
-        };
-        issue("broker", &["--server"])?;
-        issue(OPERATOR, &["--operator"])?;
-        clusters.iter().try_for_each(|cluster| issue(cluster.name(), &[]))
+    fn issue(&self, name: &str, role: &[&str]) -> Result<()> {
+        let out = format!("certs/{name}");
+        let words = ["ca", "issue", name, "--dir", "ca", "--out", &out];
+        self.sublet(&[&words, role].concat())
+    }
+
+    fn set_context(&self, name: &str) -> Result<()> {
+        let cert = format!("certs/{name}");
+        let how = ["--cert-path", &cert, "--broker-url", &self.url];
+        self.sublet(&[&["config", "set-context", name], how.as_slice()].concat())
     }
 
     /// What the program answers to an operator.

@@ -81,7 +81,8 @@ impl Rig {
         let wanted = broker.as_ref().filter(|_| up.agents);
         let agents = wanted.into_iter().flat_map(|broker| {
             clusters.iter().map(move |cluster| {
-                let account = agents::prepare(cluster, broker)?;
+                let prepare = if up.liqo { agents::prepare_for_liqo } else { agents::prepare };
+                let account = prepare(cluster, broker)?;
                 agents::start(cluster, broker, &account, &[])
             })
         });

@@ -7,6 +7,7 @@ mod clusters;
 mod footprint;
 mod kube;
 mod latency;
+mod peering;
 mod used;
 
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ enum Verb {
     Clusters(clusters::Verb),
     /// Measure what an agent costs, and how quick it is
     Footprint(footprint::Args),
+    /// Measure how quickly clusters are joined, beside liqoctl
+    Peering(peering::Args),
 }
 
 /// What `cargo xtask test` takes for "not on this machine", unlike "does not work".
@@ -46,6 +49,10 @@ fn main() -> ExitCode {
             Err(error) => said(&error, 1),
         },
         Verb::Footprint(args) => match footprint::run(args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => said(&error, 1),
+        },
+        Verb::Peering(args) => match peering::run(args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => said(&error, 1),
         },

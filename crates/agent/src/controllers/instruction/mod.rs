@@ -15,7 +15,7 @@ use super::context::{Context, Point};
 use super::notice::Notice;
 use super::queue::Outcome;
 use super::store::Store;
-use crate::peering::{Progress, Removal};
+use crate::peering::{Progress, Removal, Why};
 use crate::transport::{Error, Order};
 
 /// More steps than any instruction needs in one go.
@@ -109,15 +109,18 @@ impl<K: Record> Work<'_, K> {
                 let standing = Standing { in_force: false, ..self.standing() };
                 self.pend(standing, why).await
             }
+            // What was in force once is not given up by us: it is made again, or its time is over.
+            Progress::Failed(why) if self.standing().applied.is_some() => {
+                let standing = Standing { in_force: false, ..self.standing() };
+                self.pend(standing, why).await
+            }
             Progress::Failed(why) => {
                 let mut standing = self.standing();
                 standing.in_force = false;
-                self.say(
-                    &mut standing,
-                    K::IN_FORCE,
-                    (Some(false), Reason::PeeringFailed, why.clone()),
-                );
+                let said = (Some(false), why.reason(Reason::PeeringFailed), why.advice());
+                self.say(&mut standing, K::IN_FORCE, said);
                 self.write(standing).await?;
+                let why = why.to_string();
                 self.notice(Notice::warning("PeeringFailed", &why)).await;
                 let told = self.context.broker.fail(&order.reservation, &why).await;
                 Ok(Flow::Stop(told.map_or_else(
@@ -150,8 +153,9 @@ impl<K: Record> Work<'_, K> {
     }
 
     /// Says why it is not done yet.
-    async fn pend(&mut self, mut standing: Standing, why: String) -> Result<Flow, kube::Error> {
-        self.say(&mut standing, K::IN_FORCE, (Some(false), Reason::InProgress, why));
+    async fn pend(&mut self, mut standing: Standing, why: Why) -> Result<Flow, kube::Error> {
+        let said = (Some(false), why.reason(Reason::InProgress), why.advice());
+        self.say(&mut standing, K::IN_FORCE, said);
         self.write(standing).await?;
         Ok(Flow::Stop(Outcome::Retry(None)))
     }

@@ -88,7 +88,10 @@ fn ordered(order: &Order, seen: Option<&Seen>, look: Look) -> Step {
         // A word that is on its way may be older. A whole list is not, unless the broker itself is:
         // then it was restored, and is right all the same.
         Some(known) if known.generation > order.generation && look == Look::Believing => Step::Rest,
-        Some(known) if known.peer != order.peer => Step::Remove,
+        // What was done with the other one is undone first.
+        Some(known) if known.peer != order.peer => {
+            Step::Retire(Order { duty: Duty::Gone, ..known.clone() })
+        }
         Some(known) if is_same(known, order) => carry_out(order, &seen.standing, look),
         _ => Step::Record(order.clone()),
     }

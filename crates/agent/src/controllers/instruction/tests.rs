@@ -145,7 +145,8 @@ fn what_is_gone_is_retired_and_what_is_not_known_is_left() {
     let deleting = Seen { is_deleting: true, ..running };
     assert_eq!(next(&Told::Gone, Some(&deleting), NOW), Step::Rest);
     let foreign = Order { peer: "turin".parse().unwrap(), ..keep.clone() };
-    assert_eq!(step(&keep, Some(&seen(&foreign, true, Some(1), Some(1)))), Step::Remove);
+    let undone = Step::Retire(Order { duty: Duty::Gone, ..foreign.clone() });
+    assert_eq!(step(&keep, Some(&seen(&foreign, true, Some(1), Some(1)))), undone);
 }
 
 #[test]

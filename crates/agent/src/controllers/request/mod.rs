@@ -130,6 +130,10 @@ impl<'a> Work<'a> {
             Step::Resize(amounts) => self.resize(&amounts).await,
             Step::Renew(duration) => self.renew(duration).await,
             Step::Observe => self.note(&Fact::Observed).await,
+            Step::Mirror(hindrance) => {
+                let hindrance = hindrance.as_ref().map(|(by, why)| (*by, why.as_str()));
+                self.note(&Fact::Hindered(hindrance)).await
+            }
             Step::Refuse(why) => self.note(&Fact::Invalid(why.to_string())).await,
             Step::Expire => self.note(&Fact::Expired).await,
             Step::Forget => self.note(&Fact::Forgotten).await,

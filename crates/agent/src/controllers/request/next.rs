@@ -9,9 +9,11 @@ use sublet_core::reservation::Ask;
 use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
 use sublet_crds::condition::Reason;
-use sublet_crds::{Invalid, RequestPhase, ResourceRequest, ResourceRequestStatus, to_time};
+use sublet_crds::{
+    Invalid, Obstacle, RequestPhase, ResourceRequest, ResourceRequestStatus, to_time,
+};
 
-use super::status::is_refused;
+use super::status::{hindrance, hindrance_of, is_refused, is_unheard};
 use crate::controllers::context::Context;
 use crate::controllers::instruction::Seen;
 use crate::transport::{Order, Promise};
@@ -72,6 +74,8 @@ pub(crate) enum Step {
     Renew(Span),
     /// Write down that the change of the spec was dealt with.
     Observe,
+    /// Say what is in the way, as its instruction does; or that nothing is.
+    Mirror(Option<(Obstacle, String)>),
     /// It makes no sense.
     Refuse(Invalid),
     /// It is over by our clock; there is nobody else's.
@@ -159,6 +163,9 @@ pub(crate) fn is_old(reservation: &str) -> bool {
 
 /// It has a reservation.
 fn held(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Step {
+    if let Some(mirror) = unmirrored(view, status) {
+        return mirror;
+    }
     let promise = match view.said {
         Said::Unasked if is_worth_a_look(view, status, ask) => return Step::Look,
         Said::Unasked => return Step::Rest(Some(patience(view, status, ask))),
@@ -191,6 +198,20 @@ fn held(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Step {
         Some(duration) => Step::Renew(duration),
         None => Step::Rest(Some(patience(view, status, ask))),
     }
+}
+
+/// What its instruction says to be in the way, if the request says something else. One that is to be
+/// taken down has other things to say; and while the broker is not heard, that is said.
+fn unmirrored(view: &View<'_>, status: &ResourceRequestStatus) -> Option<Step> {
+    let is_kept = |seen: &&Seen| seen.order.as_ref().is_some_and(|order| order.duty == Duty::Keep);
+    let instruction = view.instruction.filter(is_kept)?;
+    let is_running = matches!(status.phase, Some(RequestPhase::Reserved | RequestPhase::Active));
+    if !is_running || is_unheard(status) {
+        return None;
+    }
+    let now = hindrance_of(&instruction.standing);
+    let is_said = hindrance(status) == now.as_ref().map(|(by, why)| (*by, why.as_str()));
+    (!is_said).then_some(Step::Mirror(now))
 }
 
 /// What the stream would not have said, or has said.

@@ -4,9 +4,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sublet_core::reservation::Phase;
 use sublet_core::time::Time;
 use sublet_crds::condition::{Reason, Statement, Type, say};
-use sublet_crds::{RequestPhase, ResourceRequest, ResourceRequestStatus, from_time};
+use sublet_crds::{Obstacle, RequestPhase, ResourceRequest, ResourceRequestStatus, from_time};
 use sublet_wire::Code;
 
+use crate::controllers::instruction::Standing;
 use crate::controllers::notice::{Notice, cut};
 use crate::transport::{Error, Promise};
 
@@ -46,6 +47,8 @@ pub(crate) enum Fact<'a> {
     Observed,
     /// It makes no sense.
     Invalid(String),
+    /// Its instruction says that this is in the way, or that nothing is.
+    Hindered(Option<(Obstacle, &'a str)>),
     /// It ended by our clock.
     Expired,
     /// The broker knows nothing of it.
@@ -134,6 +137,10 @@ impl Writer<'_> {
                 self.observe();
             }
             Fact::Invalid(why) => self.over(RequestPhase::Failed, Reason::InvalidSpec, why),
+            Fact::Hindered(Some((obstacle, why))) => {
+                self.say(Type::Ready, Some(false), Reason::Hindered(*obstacle), why);
+            }
+            Fact::Hindered(None) => self.unhindered(),
             Fact::Expired => {
                 self.over(RequestPhase::Released, Reason::Expired, "Its time was over");
             }
@@ -155,7 +162,6 @@ impl Writer<'_> {
         if !is_refused(self.status, self.generation) {
             self.say(Type::Accepted, Some(true), Reason::Done, "");
         }
-        let reason = end_reason(promise);
         match promise.phase {
             Phase::Pending => {
                 // Why it waits is said once, when it begins to.
@@ -166,20 +172,45 @@ impl Writer<'_> {
                 self.say(Type::Reserved, Some(false), Reason::Waiting, &message);
             }
             Phase::Reserved | Phase::Active => {
-                let is_active = promise.phase == Phase::Active;
                 let message =
                     format!("Resources reserved in cluster {}", self.status.target_cluster_id);
                 self.phase(promise.phase.into(), &message);
                 self.say(Type::Reserved, Some(true), Reason::Done, &message);
-                let why = if is_active { Reason::Done } else { Reason::InProgress };
-                self.say(Type::Ready, Some(is_active), why, "");
+                // What is in the way is its instruction's to say, and to take back.
+                if hindrance(self.status).is_none() {
+                    self.unhindered();
+                }
             }
+            Phase::Releasing | Phase::Released | Phase::Failed => self.ending(promise),
+        }
+    }
+
+    /// Nothing is known to be in the way.
+    fn unhindered(&mut self) {
+        let is_active = self.status.phase == Some(RequestPhase::Active);
+        let why = if is_active { Reason::Done } else { Reason::InProgress };
+        self.say(Type::Ready, Some(is_active), why, "");
+    }
+
+    /// It ends. What was in the way stays said if that is why.
+    fn ending(&mut self, promise: &Promise) {
+        let reason = end_reason(promise);
+        let hindrance = hindrance(self.status).filter(|_| reason == Reason::PeeringFailed);
+        let hindrance = hindrance.map(|(obstacle, why)| (obstacle, why.to_owned()));
+        let said = match &hindrance {
+            Some((obstacle, why)) => format!("{}: {obstacle}: {why}", promise.message),
+            None => promise.message.clone(),
+        };
+        match promise.phase {
             Phase::Releasing => {
-                self.phase(RequestPhase::Releasing, &promise.message);
-                self.say(Type::Ready, Some(false), reason, &promise.message);
+                self.phase(RequestPhase::Releasing, &said);
+                self.say(Type::Ready, Some(false), reason, &said);
             }
-            Phase::Released => self.over(RequestPhase::Released, reason, &promise.message),
-            Phase::Failed => self.over(RequestPhase::Failed, reason, &promise.message),
+            Phase::Released => self.over(RequestPhase::Released, reason, &said),
+            _ => self.over(RequestPhase::Failed, reason, &said),
+        }
+        if let Some((obstacle, why)) = hindrance {
+            self.say(Type::Ready, Some(false), Reason::Hindered(obstacle), &why);
         }
     }
 
@@ -253,6 +284,25 @@ impl Writer<'_> {
         let statement = Statement { about, holds, reason, message, generation: self.generation };
         say(&mut self.status.conditions, statement, self.now);
     }
+}
+
+/// What is said to be in the way.
+pub(crate) fn hindrance(status: &ResourceRequestStatus) -> Option<(Obstacle, &str)> {
+    let ready = condition(status, Type::Ready)?;
+    Some((Reason::obstacle_of(ready)?, &ready.message))
+}
+
+/// Is nothing known because the broker is not heard?
+pub(crate) fn is_unheard(status: &ResourceRequestStatus) -> bool {
+    let unheard = Reason::BrokerUnavailable.to_string();
+    condition(status, Type::Ready).is_some_and(|one| one.reason == unheard)
+}
+
+/// What an instruction says to be in the way; as much of it as the schema takes.
+pub(crate) fn hindrance_of(standing: &Standing) -> Option<(Obstacle, String)> {
+    let name = Type::Peered.to_string();
+    let said = standing.conditions.iter().find(|one| one.type_ == name)?;
+    Some((Reason::obstacle_of(said)?, cut(&said.message, MESSAGE_MAX)))
 }
 
 fn ready_message(status: &ResourceRequestStatus) -> Option<&str> {

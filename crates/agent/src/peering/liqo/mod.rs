@@ -5,9 +5,11 @@
 //! [`LiqoPeering`] does what the controllers want done; the [`Keeper`] beside it watches, says what
 //! changed, and keeps what was granted as it was granted.
 
+mod csr;
 pub mod kinds;
 pub mod link;
 pub mod names;
+mod offload;
 mod slice;
 
 use std::future::Future;
@@ -19,14 +21,17 @@ use futures_util::future::BoxFuture;
 use kube::Client;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
+use sublet_crds::Obstacle;
 use sublet_wire::v1::Message;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+pub(super) use csr::owner;
+pub use offload::Offloader;
 pub use slice::{Extras, Keeper, Settings};
-pub(super) use slice::{Ground, List, asked, common_name, is_same, text};
+pub(super) use slice::{Ground, List, asked, is_same, text};
 
-use super::{Change, IsLive, Peering, Progress, Removal, Unwilling};
+use super::{Change, IsLive, Peering, Progress, Removal, Unwilling, Why};
 use crate::controllers::Clock;
 use crate::metrics::Metrics;
 use crate::transport::Order;
@@ -113,6 +118,9 @@ impl Peering for LiqoPeering {
             if let Err(error) = slice::sweep(&self.ground, sides, is_live).await {
                 tracing::warn!(%error, "what nobody wants could not be looked for");
             }
+            if [Side::Provider, Side::Requester].iter().all(|side| sides.contains(side)) {
+                self.links.listed();
+            }
         }
         .boxed()
     }
@@ -137,10 +145,14 @@ impl Peering for LiqoPeering {
 }
 
 /// What came of a look, within a bound; or why nothing did, for people.
-async fn bounded<T>(look: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+async fn bounded<T>(look: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Why> {
+    let silent = |why: String| Why::hindered(Obstacle::ApiServerSilent, why);
     match timeout(LOOK_MAX, look).await {
-        Err(_) => Err("the API server of this cluster does not answer".to_owned()),
-        Ok(Err(kube::Error::Api(status))) => Err(status.message.clone()),
-        Ok(looked) => looked.map_err(|error| error.to_string()),
+        Err(_) => Err(silent("the API server of this cluster does not answer".to_owned())),
+        Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+            Err(Why::hindered(Obstacle::Forbidden, status.message.clone()))
+        }
+        Ok(Err(kube::Error::Api(status))) => Err(status.message.clone().into()),
+        Ok(looked) => looked.map_err(|error| silent(error.to_string())),
     }
 }

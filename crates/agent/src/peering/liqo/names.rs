@@ -22,6 +22,10 @@ pub const LEAVING_SINCE: &str = "sublet.io/leaving-since";
 /// The same on the provider's copy of it. Another one, because Liqo copies annotations, and because a
 /// consumer may not touch this one.
 pub const RECLAIMED_SINCE: &str = "sublet.io/reclaimed-since";
+/// The annotation of a namespace's offloading that says for which reservations it goes where.
+pub const RESERVATIONS: &str = "sublet.io/reservations";
+/// The label of a namespace that requests of other namespaces may send away, with the value `true`.
+pub const MAY_BE_OFFLOADED: &str = "sublet.io/may-be-offloaded";
 /// The role that the agent binds itself to in each tenant namespace.
 pub const TENANT_ROLE: &str = "sublet-agent-tenant";
 /// The admission policy against grants that a consumer makes to itself.
@@ -105,14 +109,14 @@ pub const SIGNED_NONCE_SECRET: &str = "liqo-signed-nonce";
 pub const SIGNED_NONCE: &str = "liqo.io/signed-nonce";
 /// The Secret in which a provider's Liqo keeps the certificate of a requester.
 pub const TENANT_CERTIFICATE: &str = "liqo-remote-certificate";
-/// The label of the requests for certificates that Liqo makes for other clusters.
-pub const TENANT_CSR: &str = "liqo.io/remote-tenant-csr";
 /// The label of a Secret with a kubeconfig that says whose it is, and its value for a whole cluster's.
 pub const IDENTITY_TYPE: &str = "liqo.io/identity-type";
 /// See [`IDENTITY_TYPE`].
 pub const CONTROL_PLANE: &str = "ControlPlane";
 /// With which the replicator keeps such a Secret until nothing is replicated any more.
 pub const REPLICATOR_FINALIZER: &str = "crdreplicator.liqo.io/operator";
+/// With which the replicator keeps what it has copied to the provider until the copy is gone.
+pub const COPIED_FINALIZER: &str = "crdreplicator.liqo.io/resource";
 /// The organization of a cluster's certificate in its provider.
 pub const ORGANIZATION: &str = "liqo.io";
 

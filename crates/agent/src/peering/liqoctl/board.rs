@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::live::One;
-use crate::peering::Change;
+use crate::peering::{Change, Why};
 use crate::transport::Order;
 
 /// The first pause after liqoctl came to nothing; each is twice the one before.
@@ -65,14 +65,14 @@ impl Pair {
     }
 
     /// Something is being waited for that is not liqoctl.
-    pub(super) fn waits(&mut self, text: String) {
-        self.trouble = Some(Trouble { text, is_lasting: false });
+    pub(super) fn waits(&mut self, why: Why) {
+        self.trouble = Some(Trouble { why, is_lasting: false });
     }
 
     /// The same, unless there is something to be said of liqoctl.
     pub(super) fn waits_unless_failed(&mut self, text: &str) {
         if self.failures == 0 {
-            self.waits(text.to_owned());
+            self.waits(text.into());
         }
     }
 
@@ -87,8 +87,7 @@ impl Pair {
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trouble {
-    /// For people.
-    pub(super) text: String,
+    pub(super) why: Why,
     /// Whether it will not get better unless somebody does something.
     pub(super) is_lasting: bool,
 }
@@ -290,7 +289,7 @@ mod tests {
         let (now, mut last) = (Instant::now(), Duration::ZERO);
         assert_eq!(board.pair(&milan).pause(now), None);
         for _ in 0..20 {
-            let trouble = Trouble { text: "no".to_owned(), is_lasting: true };
+            let trouble = Trouble { why: "no".into(), is_lasting: true };
             board.note(&milan, |pair| {
                 pair.failed(trouble);
                 pair.ran = Some(now);

@@ -28,10 +28,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// There is none.
-    #[error(
-        "there is no kubeconfig of {cluster}: put it at {}, or lend and borrow without any by \
-         --peering=liqo in both clusters", path.display()
-    )]
+    #[error("there is no kubeconfig of {cluster} at {}", path.display())]
     Missing {
         /// Of whom.
         cluster: ClusterId,
@@ -47,7 +44,7 @@ pub(super) enum Error {
         source: io::Error,
     },
     /// It is somewhere else.
-    #[error("{} is a link out of the folder, and is not followed: put the file itself there", .0.display())]
+    #[error("{} is a link out of the folder, and is not followed", .0.display())]
     Outside(PathBuf),
     /// It is not a file, or a huge one.
     #[error("{} is not a file of at most {} KiB", .0.display(), SIZE_MAX >> 10)]
@@ -72,7 +69,7 @@ pub(super) enum Error {
         why: String,
     },
     /// It is that of another cluster.
-    #[error("{} is a kubeconfig of {found:?}: put that of {cluster} there", path.display())]
+    #[error("{} is a kubeconfig of {found:?}, not of {cluster}", path.display())]
     OfAnother {
         /// Which.
         path: PathBuf,
@@ -197,7 +194,7 @@ mod tests {
         let path = folder.path().join("milan.kubeconfig");
         let known = Folder::new(folder.path());
         let said = known.file(&milan()).unwrap_err().to_string();
-        assert!(said.contains(&format!("put it at {}", path.display())), "{said}");
+        assert!(said.contains(&format!("milan at {}", path.display())), "{said}");
         fs::write(&path, GOOD).unwrap();
         assert_eq!(known.file(&milan()).unwrap().path, path);
         let nowhere = Folder::new(&folder.path().join("none")).file(&milan());

@@ -31,6 +31,7 @@ use sublet_core::advertisement::Backend;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
 use sublet_core::time::Span;
+use sublet_crds::Obstacle;
 use tokio::time::timeout;
 
 pub use keeper::Keeper;
@@ -39,7 +40,7 @@ pub use program::Program;
 use super::liqo::kinds::ResourceSlice;
 use super::liqo::names::tenant_of;
 use super::liqo::{Extras, Ground};
-use super::{Change, IsLive, Networking, Peering, Progress, Removal};
+use super::{Change, IsLive, Networking, Peering, Progress, Removal, Why};
 use crate::controllers::{Clock, Record};
 use crate::metrics::Metrics;
 use crate::transport::Order;
@@ -104,8 +105,13 @@ impl LiqoctlPeering {
         metrics: Arc<Metrics>,
     ) -> (Self, Keeper) {
         let slices = super::liqo::Settings {
+            extras: settings.extras,
             eviction: settings.eviction,
-            ..super::liqo::Settings::plain(&settings.namespace)
+            patience: settings.patience,
+            // There are no slices of our class here, to be waited for or denied.
+            grace: Span::ZERO,
+            denied: Span::ZERO,
+            namespace: settings.namespace.clone(),
         };
         let site = Arc::new(Site {
             folder: Folder::new(&settings.folder),
@@ -191,11 +197,12 @@ impl Site {
     }
 }
 
-/// What came of a look, within a bound; or why nothing did, for people.
-async fn bounded<T>(look: impl Future<Output = Answer<T>>) -> Result<T, String> {
+/// What came of a look, within a bound; or why nothing did.
+async fn bounded<T>(look: impl Future<Output = Answer<T>>) -> Result<T, Why> {
+    let silent = |why: String| Why::hindered(Obstacle::ApiServerSilent, why);
     match timeout(LOOK_MAX, look).await {
-        Err(_) => Err("the API server of this cluster does not answer".to_owned()),
-        Ok(Err(kube::Error::Api(status))) => Err(status.message.clone()),
-        Ok(looked) => looked.map_err(|error| error.to_string()),
+        Err(_) => Err(silent("the API server of this cluster does not answer".to_owned())),
+        Ok(Err(kube::Error::Api(status))) => Err(status.message.clone().into()),
+        Ok(looked) => looked.map_err(|error| silent(error.to_string())),
     }
 }

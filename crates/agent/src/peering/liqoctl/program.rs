@@ -26,10 +26,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// There is no such program.
-    #[error(
-        "{} was not found: install Liqo's command line beside the agent, or say with --liqoctl-path \
-         where it is", program.display()
-    )]
+    #[error("{} was not found", program.display())]
     Missing {
         /// Which.
         program: PathBuf,

@@ -9,7 +9,7 @@ use sublet_core::id::ClusterId;
 use sublet_core::instruction::Duty;
 use sublet_core::resources::Resources;
 use sublet_core::time::Time;
-use sublet_crds::ProviderInstruction;
+use sublet_crds::{Obstacle, ProviderInstruction};
 
 use super::Site;
 use super::live::fits;
@@ -20,7 +20,7 @@ use crate::collect::{PodFacts, quota_user};
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, Tenant};
 use crate::peering::liqo::names::{CREATOR, RECLAIMED_SINCE, REPLICATED, tenant_namespace};
 use crate::peering::liqo::text;
-use crate::peering::{Progress, Removal};
+use crate::peering::{Progress, Removal, Why};
 use crate::transport::Order;
 
 /// How many pods of one requester are added up at a look; more than that is too much to be over.
@@ -37,11 +37,11 @@ impl Site {
         let live = self.live::<ProviderInstruction>(&order.peer).await?;
         let total = match live.total() {
             Ok(total) => total,
-            Err(error) => return Ok(Progress::Failed(error.to_string())),
+            Err(error) => return Ok(Progress::Failed(error.to_string().into())),
         };
         Ok(match lent.exceeds(&total) {
             None => Progress::Ready,
-            Some(why) => Progress::Pending(why),
+            Some(why) => Progress::Pending(Why::hindered(Obstacle::AmountsDiffer, why)),
         })
     }
 
@@ -59,7 +59,7 @@ impl Site {
         // Also to remove what is left in the end.
         self.board.attend(&order.peer);
         if let Some(why) = why {
-            return Ok(Removal::Pending(why));
+            return Ok(Removal::Pending(why.into()));
         }
         self.board.settle(order);
         Ok(Removal::Gone)

@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use sublet_core::id::ClusterId;
-use sublet_crds::{ProviderInstruction, ReservationInstruction};
+use sublet_crds::{Obstacle, ProviderInstruction, ReservationInstruction};
 use tokio::time::Instant;
 
 use super::Site;
@@ -25,7 +25,7 @@ use crate::controllers::Outcome;
 use crate::peering::liqo::kinds::{ForeignCluster, Identity, ResourceSlice};
 use crate::peering::liqo::names::{LEAVING_SINCE, UNREACHABLE, WRITER, tenant_namespace};
 use crate::peering::liqo::{List, asked, text};
-use crate::peering::{Networking, Progress, Removal};
+use crate::peering::{Networking, Progress, Removal, Why};
 use crate::transport::Order;
 
 /// How soon it is looked again at what Liqo is doing; what it shows by itself is seen at once.
@@ -43,9 +43,8 @@ impl Site {
     /// Whether these amounts are usable; if not, the pair is seen to.
     pub(super) async fn borrow(&self, order: &Order) -> Answer<Progress> {
         if order.amounts.cpu == 0 || order.amounts.memory == 0 {
-            let why =
-                "a virtual node without cpu or memory never becomes ready: ask for some of both";
-            return Ok(Progress::Failed(why.to_owned()));
+            let why = "a virtual node without cpu or memory never becomes ready";
+            return Ok(Progress::Failed(Why::hindered(Obstacle::Unsuitable, why)));
         }
         self.board.keep(order);
         let live = self.borrowed(&order.peer).await?;
@@ -56,7 +55,7 @@ impl Site {
         }
         let needed = match live.needed_for(&order.reservation, &order.amounts) {
             Ok(needed) => needed,
-            Err(error) => return Ok(Progress::Failed(error.to_string())),
+            Err(error) => return Ok(Progress::Failed(error.to_string().into())),
         };
         let Some(lacking) = view.lacks(&needed) else { return Ok(Progress::Ready) };
         if is_as_wanted {
@@ -66,10 +65,10 @@ impl Site {
         Ok(match self.board.pair(&order.peer).trouble {
             // What was granted once does not end because somebody mislaid a file.
             Some(trouble) if trouble.is_lasting && view.slice.is_none() => {
-                Progress::Failed(trouble.text)
+                Progress::Failed(trouble.why)
             }
-            Some(trouble) => Progress::Pending(trouble.text),
-            None => Progress::Pending(lacking),
+            Some(trouble) => Progress::Pending(trouble.why),
+            None => Progress::Pending(lacking.into()),
         })
     }
 
@@ -89,13 +88,13 @@ impl Site {
             self.board.settle(order);
             return Ok(Removal::Gone);
         }
-        let trouble = self.board.pair(&order.peer).trouble.map(|trouble| trouble.text);
+        let trouble = self.board.pair(&order.peer).trouble.map(|trouble| trouble.why);
         let doing = if live.is_empty() {
             "liqoctl is taking the peering down"
         } else {
             "the slice is being made smaller"
         };
-        Ok(Removal::Pending(trouble.unwrap_or_else(|| doing.to_owned())))
+        Ok(Removal::Pending(trouble.unwrap_or_else(|| doing.into())))
     }
 
     /// Does what is to be done about a pair, if anything.
@@ -135,7 +134,7 @@ impl Site {
         let total = match live.total() {
             Ok(total) => total,
             Err(error) => {
-                self.board.note(peer, |pair| pair.waits(error.to_string()));
+                self.board.note(peer, |pair| pair.waits(error.to_string().into()));
                 return Ok(DONE);
             }
         };
@@ -283,8 +282,7 @@ impl Site {
             let change = json!({ "metadata": { "annotations": { UNREACHABLE: "true" } } });
             gone(clusters.patch(peer.as_str(), &writer(), &Patch::Merge(&change)).await)?;
         }
-        self.board
-            .note(peer, |pair| pair.waits("the provider is lost: Liqo gives it up".to_owned()));
+        self.board.note(peer, |pair| pair.waits("the provider is lost: Liqo gives it up".into()));
         if self.remove(peer, view).await?.is_none() {
             mark(&self.client, peer, false).await?;
         }
@@ -321,7 +319,7 @@ impl Site {
     }
 
     fn failed(&self, peer: &ClusterId, trouble: Trouble) {
-        tracing::warn!(provider = %peer, why = trouble.text, "the clusters are not as they should be");
+        tracing::warn!(provider = %peer, why = %trouble.why, "the clusters are not as they should be");
         self.board.note(peer, |pair| pair.failed(trouble));
     }
 }
@@ -329,18 +327,19 @@ impl Site {
 /// What only people can put right ends what has not begun, so that it is known at once.
 fn misplaced(error: folder::Error) -> Trouble {
     let is_lasting = !matches!(error, folder::Error::Silent { .. });
-    Trouble { text: error.to_string(), is_lasting }
+    Trouble { why: Why::hindered(Obstacle::KubeconfigUnusable, error.to_string()), is_lasting }
 }
 
 fn failure(failure: Failure) -> Trouble {
     let is_lasting = matches!(failure, Failure::Missing { .. } | Failure::NotStarted { .. });
-    Trouble { text: failure.to_string(), is_lasting }
+    let obstacle = if is_lasting { Obstacle::LiqoctlMissing } else { Obstacle::LiqoctlFailed };
+    Trouble { why: Why::hindered(obstacle, failure.to_string()), is_lasting }
 }
 
 /// It said that it did it, and did not.
 fn unseen(what: &str, seen: &str, peer: &ClusterId) -> Trouble {
     let text = format!("{what} ended well, but with {peer} {seen}");
-    Trouble { text, is_lasting: false }
+    Trouble { why: Why::hindered(Obstacle::LiqoctlFailed, text), is_lasting: false }
 }
 
 pub(super) fn writer() -> PatchParams {

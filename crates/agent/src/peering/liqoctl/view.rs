@@ -21,7 +21,7 @@ use crate::peering::liqo::names::{
     CSR_LABEL, NODE_TYPE, REMOTE_CLUSTER_ID, REPLICATED, REPLICATION, TENANT_NAMESPACE,
     VIRTUAL_NODE, WRITER, control_plane_identity, tenant_namespace,
 };
-use crate::peering::liqo::{List, common_name, is_same, text};
+use crate::peering::liqo::{List, is_same, owner, text};
 
 /// What comes of talking to the API server.
 pub(super) type Answer<T> = Result<T, kube::Error>;
@@ -276,8 +276,8 @@ async fn forget_requests(client: &Client, own: &ClusterId, peer: &ClusterId) -> 
     let requests: Api<CertificateSigningRequest> = Api::all(client.clone());
     let of_tenants = ListParams::default().labels(&format!("{CSR_LABEL}=true"));
     for request in requests.list(&of_tenants).await?.items {
-        let name = common_name(&request.spec.request.0);
-        if name.is_some_and(|name| name == user || name == peer.as_str()) {
+        let owner = owner(&request.spec.request.0);
+        if owner.is_some_and(|(name, _)| name == user || name == peer.as_str()) {
             gone(requests.delete(&request.name_any(), &DeleteParams::default()).await)?;
         }
     }

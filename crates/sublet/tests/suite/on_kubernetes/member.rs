@@ -11,6 +11,19 @@ use sublet_testkit::{Cluster, Process, Recipe, wait_for};
 
 use crate::broker::Town;
 
+/// What shop asks for.
+pub(super) const REQUEST: &str = "\
+apiVersion: rear.fluidos.eu/v1alpha1
+kind: ResourceRequest
+metadata:
+  name: burst
+  namespace: default
+spec:
+  requestedCPU: \"4\"
+  requestedMemory: 8Gi
+  duration: 1h
+";
+
 const RBAC: &str = include_str!("../../../../../deploy/agent/rbac.yaml");
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 const NAMESPACE: &str = "sublet";

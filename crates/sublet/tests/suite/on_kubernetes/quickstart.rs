@@ -3,21 +3,8 @@
 use serde_json::Value;
 use sublet_testkit::{Cluster, Nodes, Process, Setup};
 
-use super::member::{Member, at_broker, comes};
+use super::member::{Member, REQUEST, at_broker, comes};
 use crate::broker::Town;
-
-/// As the guide writes it.
-const REQUEST: &str = "\
-apiVersion: rear.fluidos.eu/v1alpha1
-kind: ResourceRequest
-metadata:
-  name: burst
-  namespace: default
-spec:
-  requestedCPU: \"4\"
-  requestedMemory: 8Gi
-  duration: 1h
-";
 
 /// Cores of the nodes of each: only edge has room for what shop asks for, and some left.
 const CLUSTERS: [(&str, &str); 3] = [("shop", "2"), ("edge", "16"), ("yard", "3")];

@@ -4,13 +4,14 @@ use sublet_core::instruction::Duty;
 use sublet_core::reservation::Phase;
 use sublet_core::resources::Resources;
 use sublet_core::time::Time;
-use sublet_crds::condition::{Type, holds};
-use sublet_crds::{RequestPhase, ResourceRequest};
+use sublet_crds::condition::{Reason, Statement, Type, holds, say};
+use sublet_crds::{Obstacle, RequestPhase, ResourceRequest};
 
 use super::super::ask::may_fit_later;
 use super::super::next::{Said, Step, View, farewell, next};
 use super::super::status::{Fact, after, is_asking};
 use super::{NOW, finalized, promise, promised, said, step, told};
+use crate::controllers::instruction::Seen;
 use crate::transport::{Error, Promise, Refusal};
 
 #[test]
@@ -162,5 +163,82 @@ fn a_broker_that_cannot_be_asked_ends_nothing() {
     for error in [no, Error::NoBroker] {
         let status = after(&running, &Fact::Unheard(&error), NOW).unwrap().status;
         assert_eq!(status.phase, Some(RequestPhase::Active), "{error}");
+    }
+}
+
+/// An instruction that says so.
+fn hindered(promise: &Promise, by: Option<Obstacle>) -> Seen {
+    let mut seen = told(promise, None);
+    seen.standing.in_force = by.is_none();
+    let reason = by.map_or(Reason::Done, Reason::Hindered);
+    let statement = Statement {
+        about: Type::Peered,
+        holds: Some(by.is_none()),
+        reason,
+        message: by.map(|by| by.remedy().to_owned()).unwrap_or_default(),
+        generation: None,
+    };
+    say(&mut seen.standing.conditions, statement, NOW);
+    seen
+}
+
+/// The request after everything that its instruction says is said of it too.
+fn mirrored(mut request: ResourceRequest, seen: &Seen) -> ResourceRequest {
+    if let Step::Mirror(now) = step(&request, Some(seen), &Said::Unasked) {
+        let now = now.as_ref().map(|(by, why)| (*by, why.as_str()));
+        request.status = Some(after(&request, &Fact::Hindered(now), NOW).unwrap().status);
+    }
+    assert!(!matches!(step(&request, Some(seen), &Said::Unasked), Step::Mirror(_)), "said twice");
+    request
+}
+
+fn ready(request: &ResourceRequest) -> (String, String) {
+    let all = &request.status.as_ref().unwrap().conditions;
+    let ready = all.iter().find(|one| one.type_ == "Ready").unwrap();
+    (ready.status.clone(), ready.reason.clone())
+}
+
+#[test]
+fn what_is_in_the_way_of_its_instruction_is_said_of_the_request_until_it_is_not() {
+    let said = |holds: &str, reason: &str| (holds.to_owned(), reason.to_owned());
+    let reserved = promise(Phase::Reserved);
+    let request = promised(finalized(), &reserved);
+    let pin = hindered(&reserved, Some(Obstacle::KeyNotPinned));
+    let request = mirrored(request, &pin);
+    assert_eq!(ready(&request), said("False", "KeyNotPinned"));
+    let request = promised(request, &reserved);
+    assert_eq!(ready(&request), said("False", "KeyNotPinned"), "the broker knows nothing of it");
+    let request = mirrored(request, &hindered(&reserved, Some(Obstacle::LiqoSilent)));
+    assert_eq!(ready(&request), said("False", "LiqoSilent"));
+    let request = mirrored(request, &hindered(&reserved, None));
+    assert_eq!(ready(&request), said("False", "InProgress"));
+    let active = promise(Phase::Active);
+    let request = mirrored(promised(request, &active), &hindered(&active, None));
+    assert_eq!(ready(&request), said("True", "Done"));
+    let request = mirrored(request, &hindered(&active, Some(Obstacle::NodeNotReady)));
+    assert_eq!(ready(&request), said("False", "NodeNotReady"));
+    let mut down = hindered(&active, Some(Obstacle::PodsHeld));
+    down.order.as_mut().unwrap().duty = Duty::TakeDown;
+    assert_eq!(step(&request, Some(&down), &Said::Unasked), Step::Look);
+}
+
+#[test]
+fn why_clusters_could_not_be_joined_stays_said_after_the_end_and_nothing_else_does() {
+    let reserved = promise(Phase::Reserved);
+    let failing = |phase: Phase, reason: &str| Promise {
+        reason: Some(reason.to_owned()),
+        message: "No".to_owned(),
+        ..promise(phase)
+    };
+    for (reason, kept) in [("PeeringFailed", "KeyNotPinned"), ("Expired", "Expired")] {
+        let pin = hindered(&reserved, Some(Obstacle::KeyNotPinned));
+        let mut request = mirrored(promised(finalized(), &reserved), &pin);
+        for phase in [Phase::Releasing, Phase::Failed] {
+            request = promised(request, &failing(phase, reason));
+            assert_eq!(ready(&request).1, kept, "{phase:?}");
+            let message = &request.status.as_ref().unwrap().message;
+            let is_explained = message.starts_with("No: KeyNotPinned: if its Liqo was given");
+            assert_eq!(is_explained, kept == "KeyNotPinned", "{message}");
+        }
     }
 }

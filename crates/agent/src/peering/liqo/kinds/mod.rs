@@ -15,7 +15,9 @@ mod virtual_node;
 pub use condition::{Condition, status};
 pub use foreign_cluster::{ForeignCluster, ForeignClusterSpec, ForeignClusterStatus};
 pub use identity::{Identity, IdentitySpec, Renew, RenewSpec, RenewStatus};
-pub use offloading::{NamespaceOffloading, NamespaceOffloadingSpec};
+pub use offloading::{
+    NamespaceMap, NamespaceMapSpec, NamespaceOffloading, NamespaceOffloadingSpec,
+};
 pub use quota::{Enforcement, Quota, QuotaSpec};
 pub use shadow_pod::{ShadowPod, ShadowPodSpec};
 pub use slice::{ResourceSlice, ResourceSliceSpec, ResourceSliceStatus};

@@ -4,6 +4,19 @@ use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// Which namespaces of the requester are which at the provider; only that it is there is looked at.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[kube(
+    group = "offloading.liqo.io",
+    version = "v1beta1",
+    kind = "NamespaceMap",
+    plural = "namespacemaps",
+    schema = "disabled",
+    namespaced
+)]
+#[serde(default)]
+pub struct NamespaceMapSpec {}
+
 /// Where to.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(

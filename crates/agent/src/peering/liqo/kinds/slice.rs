@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use kube::CustomResource;
+use kube::{CustomResource, ResourceExt};
 use serde::{Deserialize, Serialize};
 use sublet_crds::Quantity;
 
+use super::super::names::RECLAIMED_SINCE;
 use super::condition::{self, Condition};
 
 /// What is asked for.
@@ -59,6 +60,13 @@ impl ResourceSlice {
     /// What is said about one of these.
     pub fn condition(&self, about: &str) -> Option<&Condition> {
         condition::status(&self.status.as_ref()?.conditions, about)
+    }
+
+    /// Was it denied by its class, and nothing is left to be taken back? Such a one counts for nobody.
+    pub fn is_worthless(&self) -> bool {
+        let is_denied =
+            self.condition(Self::RESOURCES).is_some_and(|said| said.status == Self::DENIED);
+        is_denied && !self.annotations().contains_key(RECLAIMED_SINCE)
     }
 
     /// Was it granted by its class?

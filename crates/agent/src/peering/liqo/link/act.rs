@@ -9,11 +9,8 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use sublet_core::instruction::Side;
 use sublet_core::time::Time;
-use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::pem::parse_x509_pem;
-use x509_parser::prelude::FromDer;
 
-use super::super::names;
+use super::super::{csr, names};
 use super::Error;
 use super::ground::{Ground, apply, merge, our_labels, remove, text_of};
 use super::keys::Keys;
@@ -199,26 +196,18 @@ impl Ground {
     /// Removes what Liqo leaves behind of a tenant, and the nonce last: while it is there, it is known
     /// that something is left.
     pub(super) async fn delete_nonce(&self) -> Result<(), Error> {
-        let marked = ListParams::default().labels(names::TENANT_CSR);
-        for csr in &self.csrs.list(&marked).await? {
-            if self.is_tenants(&csr.spec.request.0) {
-                remove(&self.csrs, &csr.name_any()).await?;
+        let marked = ListParams::default().labels(names::CSR_LABEL);
+        for request in &self.csrs.list(&marked).await? {
+            // Those of slices name another user, and the cluster as their organization.
+            let owner = csr::owner(&request.spec.request.0);
+            if owner.is_some_and(|(name, group)| {
+                name == self.peer.as_str() && group == names::ORGANIZATION
+            }) {
+                remove(&self.csrs, &request.name_any()).await?;
             }
         }
         remove(&self.secrets, names::TENANT_CERTIFICATE).await?;
         remove(&self.secrets, names::NONCE_SECRET).await
-    }
-
-    /// Is this request for a certificate the tenant's own, and not that of a slice?
-    fn is_tenants(&self, pem: &[u8]) -> bool {
-        let Ok((_, pem)) = parse_x509_pem(pem) else { return false };
-        let Ok((_, csr)) = X509CertificationRequest::from_der(&pem.contents) else { return false };
-        let subject = &csr.certification_request_info.subject;
-        let is = |found: Option<&x509_parser::x509::AttributeTypeAndValue<'_>>, wanted: &str| {
-            found.and_then(|found| found.as_str().ok()) == Some(wanted)
-        };
-        is(subject.iter_common_name().next(), self.peer.as_str())
-            && is(subject.iter_organization().next(), names::ORGANIZATION)
     }
 
     /// Says that Liqo's word for the other cluster goes with the link.

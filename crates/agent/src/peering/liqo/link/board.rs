@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::LinkState;
 use super::memory::Both;
 use super::step::Wish;
+use crate::peering::Why;
 
 /// How long somebody waits for the first look at a link.
 const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
@@ -69,7 +70,7 @@ impl Board {
                 }
             }
         };
-        let late = || LinkState::Pending("the link has not been looked at yet".to_owned());
+        let late = || LinkState::Pending("the link has not been looked at yet".into());
         timeout(FIRST_LOOK_MAX, looked_at).await.unwrap_or_else(|_| late())
     }
 
@@ -88,11 +89,11 @@ impl Board {
     }
 
     /// Of what could not be looked at, writes why, unless something is known of it.
-    pub(super) fn excuse(&self, peer: &ClusterId, why: &str) {
+    pub(super) fn excuse(&self, peer: &ClusterId, why: &Why) {
         let mut sheet = self.sheet();
         for ((_, of), entry) in &mut sheet.entries {
             if of == peer && entry.state.is_none() {
-                entry.state = Some(LinkState::Pending(why.to_owned()));
+                entry.state = Some(LinkState::Pending(why.clone()));
             }
         }
         drop(sheet);

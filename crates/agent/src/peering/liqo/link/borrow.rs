@@ -135,8 +135,10 @@ fn unwanted(scene: &Scene<'_>) -> Next {
         (Some(identity), ..) if identity.is_deleting => scene.wait(For::IdentityGone),
         (Some(_), ..) => Next::step(Step::DeleteIdentity),
         (None, Some(_), _) => scene.wait(For::CredentialGone),
-        (None, None, Some(SignedNonce { nonce: Some(_), .. })) => tell(scene),
-        _ => Next::step(Step::DeleteSigned),
+        (None, None, signed) => scene.stranded().unwrap_or_else(|| match signed {
+            Some(SignedNonce { nonce: Some(_), .. }) => tell(scene),
+            _ => Next::step(Step::DeleteSigned),
+        }),
     }
 }
 
@@ -147,6 +149,6 @@ fn tell(scene: &Scene<'_>) -> Next {
     if scene.talk.unlinked.as_ref() == Some(&link) || waited > TELL_MAX {
         return Next::step(Step::DeleteSigned);
     }
-    let state = LinkState::Pending(format!("{} is told that the link is gone", scene.peer));
+    let state = LinkState::Pending(format!("{} is told that the link is gone", scene.peer).into());
     scene.say(Say::Unlink { link }, state).waiting(For::Unlinked)
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, SelectAll, select_all};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, Event, watcher};
@@ -24,8 +24,8 @@ pub(super) enum Change {
     Ours(ClusterId),
     /// To something that is about that cluster.
     About(ClusterId),
-    /// To the pins.
-    Pins,
+    /// To the pins, or to the key of this cluster.
+    Keys,
 }
 
 /// What happens, without an end.
@@ -38,7 +38,13 @@ impl Changes {
         let pins = watched(
             Api::<Meta<ConfigMap>>::namespaced(client.clone(), namespace),
             Config::default().fields(&pins),
-            |_| Some(Change::Pins),
+            |_| Some(Change::Keys),
+        );
+        let own = format!("metadata.name={}", names::KEYS_SECRET);
+        let own = watched(
+            Api::<Meta<Secret>>::namespaced(client.clone(), names::LIQO_NAMESPACE),
+            Config::default().fields(&own),
+            |_| Some(Change::Keys),
         );
         Self(select_all([
             watched::<Namespace>(
@@ -58,6 +64,7 @@ impl Changes {
                 left,
             ),
             pins,
+            own,
         ]))
     }
 

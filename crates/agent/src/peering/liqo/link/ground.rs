@@ -13,9 +13,10 @@ use serde_json::Value;
 use sublet_core::id::ClusterId;
 use sublet_core::time::Time;
 
-use super::super::kinds::{ForeignCluster, Identity, Renew, ResourceSlice, Tenant};
+use super::super::kinds::{ForeignCluster, Identity, NamespaceMap, Renew, ResourceSlice, Tenant};
 use super::super::names::{self, WRITER};
 use super::Error;
+use crate::cluster::present;
 
 /// The collections in which everything about one pair is.
 #[derive(Clone)]
@@ -32,6 +33,7 @@ pub(super) struct Ground {
     pub(super) identities: Api<Identity>,
     pub(super) renews: Api<Renew>,
     pub(super) slices: Api<ResourceSlice>,
+    pub(super) maps: Api<NamespaceMap>,
     pub(super) events: Api<Event>,
     pub(super) bindings: Api<RoleBinding>,
 }
@@ -51,6 +53,7 @@ impl Ground {
             identities: Api::namespaced(all.clone(), within),
             renews: Api::namespaced(all.clone(), within),
             slices: Api::namespaced(all.clone(), within),
+            maps: Api::namespaced(all.clone(), within),
             events: Api::namespaced(all.clone(), within),
             bindings: Api::namespaced(all, within),
             namespace,
@@ -85,7 +88,7 @@ where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {
     let how = PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
-    gone_is_fine(api.patch(name, &how, &Patch::Merge(change)).await.map(drop))
+    Ok(present(api.patch(name, &how, &Patch::Merge(change)).await).map(drop)?)
 }
 
 /// Removes an object, unless it is gone.
@@ -93,7 +96,7 @@ pub(super) async fn remove<K>(api: &Api<K>, name: &str) -> Result<(), Error>
 where
     K: Clone + DeserializeOwned + std::fmt::Debug + Serialize,
 {
-    gone_is_fine(api.delete(name, &DeleteParams::default()).await.map(drop))
+    Ok(present(api.delete(name, &DeleteParams::default()).await).map(drop)?)
 }
 
 /// Removes this very object, and not what somebody else made under its name meanwhile.
@@ -107,14 +110,7 @@ where
 {
     let preconditions = Preconditions { uid, resource_version: None };
     let how = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    gone_is_fine(api.delete(name, &how).await.map(drop))
-}
-
-fn gone_is_fine(done: Result<(), kube::Error>) -> Result<(), Error> {
-    match done {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        other => Ok(other?),
-    }
+    Ok(present(api.delete(name, &how).await).map(drop)?)
 }
 
 /// A time as annotations have it.

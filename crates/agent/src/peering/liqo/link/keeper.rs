@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -13,7 +13,7 @@ use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
 use sublet_core::time::{Span, Time};
 use sublet_wire::v1::Message;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::board::Board;
@@ -26,7 +26,7 @@ use super::round::{After, Office, Outcome, Round};
 use super::step::Wish;
 use super::{Hook, LinkState, Links, Post};
 use crate::metrics::Metrics;
-use crate::relay::{Opened, Signer, Verifier};
+use crate::relay::{Error, Opened, Signer, Verifier};
 
 /// How many messages may wait to be opened; more are dropped, and sent again by whoever cares.
 const MAIL_MAX: usize = 256;
@@ -39,6 +39,8 @@ const POLL_FIRST: Duration = Duration::from_millis(20);
 const POLL_MAX: Duration = Duration::from_secs(1);
 /// How long after a start it may take until it is known which links are needed.
 const SETTLING: Span = Span::from_secs(60);
+/// The same once the broker has told everything there is.
+const SETTLING_LISTED: Span = Span::from_secs(5);
 
 /// What the links are kept with.
 pub struct Settings {
@@ -66,6 +68,9 @@ pub struct Settings {
 pub struct Keeper {
     office: Arc<Office>,
     board: Board,
+    /// When the broker had told everything there is, for the first time.
+    listed: OnceLock<Instant>,
+    heard: Notify,
     mail: mpsc::Sender<Message>,
     letterbox: Mutex<Option<mpsc::Receiver<Message>>>,
     namespace: String,
@@ -90,6 +95,8 @@ impl Keeper {
         Self {
             office: Arc::new(office),
             board: Board::default(),
+            listed: OnceLock::new(),
+            heard: Notify::new(),
             mail,
             letterbox: Mutex::new(Some(letterbox)),
             namespace,
@@ -112,6 +119,7 @@ impl Keeper {
                 Some(message) = letterbox.recv() => desk.open(&message),
                 change = changes.next() => desk.change(&change),
                 () = self.board.poke.notified() => desk.look_at_new(),
+                () = self.heard.notified() => desk.look_at_all(),
                 Some((outcome, wishes)) = desk.rounds.next() => desk.end(outcome, &wishes),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
             }
@@ -130,9 +138,15 @@ impl Links for Keeper {
         std::future::ready(()).boxed()
     }
 
+    fn listed(&self) {
+        if self.listed.set(Instant::now()).is_ok() {
+            self.heard.notify_one();
+        }
+    }
+
     fn hear(&self, message: Message) {
-        if self.mail.try_send(message).is_err() {
-            self.metrics.letter_refused("overflow");
+        if let Err(full) = self.mail.try_send(message) {
+            self.office.letters.refuse(&full.into_inner().from, &Error::Overflow);
         }
     }
 
@@ -196,7 +210,7 @@ impl<'a> Desk<'a> {
     /// Begins rounds of those pairs that are due.
     fn begin(&mut self) {
         let now = Instant::now();
-        let keeper = self.keeper;
+        let (keeper, up) = (self.keeper, self.up());
         for (peer, pair) in &mut self.pairs {
             if self.rounds.len() >= AT_ONCE || !pair.is_due(now) {
                 continue;
@@ -212,12 +226,11 @@ impl<'a> Desk<'a> {
                 }
             }
             let wishes = keeper.board.wishes(peer);
-            let up = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
             let round = Round {
                 office: Arc::clone(&keeper.office),
                 peer: peer.clone(),
                 wishes: keeper.board.wishes(peer),
-                up: Span::from_millis(up),
+                up,
                 memory,
             };
             self.rounds.push(async move { (round.run().await, wishes) }.boxed());
@@ -261,7 +274,7 @@ impl<'a> Desk<'a> {
     fn tell(&self, side: Side, peer: &ClusterId, state: &LinkState) {
         match state {
             LinkState::Ready => tracing::info!(%peer, ?side, "linked"),
-            LinkState::Pending(why) => tracing::debug!(%peer, ?side, why, "the link is not ready"),
+            LinkState::Pending(why) => tracing::debug!(%peer, ?side, %why, "the link is not ready"),
             LinkState::Failed(trouble) => {
                 self.keeper.metrics.link_failed(trouble.reason.word());
                 tracing::warn!(%peer, ?side, %trouble, "there is no link");
@@ -278,10 +291,10 @@ impl<'a> Desk<'a> {
         let is_requester = header.requester == self.keeper.office.me;
         let side = if is_requester { Side::Requester } else { Side::Provider };
         if !self.pairs.contains_key(&from) && self.pairs.len() >= STRANGERS_MAX {
-            self.keeper.metrics.letter_refused("overflow");
+            self.keeper.office.letters.refuse(from.as_str(), &Error::Overflow);
             return;
         }
-        let metrics = Arc::clone(&self.keeper.metrics);
+        let office = Arc::clone(&self.keeper.office);
         let pair = self.pair(&from);
         let waiting = pair.mail.of(side).as_ref().map(|known| known.letter.header.expires_at);
         let read = pair.memory.as_ref().map(|memory| memory.talks.of(side));
@@ -290,7 +303,7 @@ impl<'a> Desk<'a> {
         if is_news {
             *pair.mail.of_mut(side) = Some(opened);
         } else {
-            metrics.letter_refused("stale");
+            office.letters.refuse(from.as_str(), &Error::Stale);
         }
     }
 
@@ -302,8 +315,24 @@ impl<'a> Desk<'a> {
                     pair.is_due = true;
                 }
             }
-            Change::Pins => self.pairs.values_mut().for_each(|pair| pair.is_due = true),
+            Change::Keys => self.look_at_all(),
         }
+    }
+
+    fn look_at_all(&mut self) {
+        self.pairs.values_mut().for_each(|pair| pair.is_due = true);
+    }
+
+    /// For how long this agent has been at work, or longer: what it has learned counts as time.
+    fn up(&self) -> Span {
+        let since = |begin: &Instant| {
+            Span::from_millis(u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX))
+        };
+        let known = self.keeper.listed.get().map_or(Span::ZERO, |listed| {
+            let ahead = SETTLING.as_millis().saturating_sub(SETTLING_LISTED.as_millis());
+            Span::from_millis(since(listed).as_millis().saturating_add(ahead))
+        });
+        since(&self.started).max(known)
     }
 
     fn look_at_new(&mut self) {

@@ -142,7 +142,7 @@ fn objected(scene: &Scene<'_>, trouble: &Trouble) -> LinkState {
     if scene.talk.waited(For::Grant, scene.now) > GRACE {
         LinkState::Failed(trouble.clone())
     } else {
-        LinkState::Pending(trouble.to_string())
+        LinkState::Pending(trouble.clone().into())
     }
 }
 

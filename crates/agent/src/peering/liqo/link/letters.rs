@@ -113,10 +113,9 @@ impl Letters {
                 let sealed = seal::Lock(*to).seal(&plain, header).map_err(unsealed)?;
                 Content::IdentityOffer { sealed }
             }
-            Say::Refusal { trouble, .. } => Content::Refusal {
-                reason: trouble.reason.objection(),
-                message: trouble.message.clone(),
-            },
+            Say::Refusal { trouble, .. } => {
+                Content::Refusal { reason: trouble.objection(), message: trouble.message.clone() }
+            }
             Say::Unlink { .. } => Content::Unlink,
             Say::Unlinked { .. } => Content::Unlinked,
         })
@@ -142,9 +141,9 @@ impl Letters {
         Strange { link, trouble: Trouble::new(Reason::KeyNotPinned, why) }
     }
 
-    /// A letter of the pinned key that does not fit what was said before.
-    pub(super) fn refuse(&self, from: &ClusterId, error: &Error) {
-        self.verifier.refuse(from.as_str(), error);
+    /// A letter that does not fit what was said before, or into what is kept.
+    pub(super) fn refuse(&self, from: &str, error: &Error) {
+        self.verifier.refuse(from, error);
     }
 }
 

@@ -26,6 +26,7 @@ mod pins;
 mod ground;
 mod observe;
 mod act;
+mod stranded;
 mod letters;
 mod round;
 mod board;
@@ -46,6 +47,7 @@ use sublet_wire::v1::Message;
 pub use keeper::{Keeper, Settings};
 pub use trouble::{Reason, Trouble};
 
+use crate::peering::Why;
 use crate::transport::{self, Broker};
 
 /// How it is with the link.
@@ -54,7 +56,7 @@ pub enum LinkState {
     /// Slices can be made.
     Ready,
     /// Not yet; asked again soon, and after [`Links::changed`].
-    Pending(String),
+    Pending(Why),
     /// It will not work as it is.
     Failed(Trouble),
 }
@@ -67,6 +69,9 @@ pub trait Links: Send + Sync {
 
     /// The last reservation on it went: from now on it is idle.
     fn unused<'a>(&'a self, side: Side, peer: &'a ClusterId) -> BoxFuture<'a, ()>;
+
+    /// The broker has told everything there is: whoever needs a link asks for it in a moment.
+    fn listed(&self) {}
 
     /// Takes what another cluster's agent sent through the broker, and does not wait.
     fn hear(&self, message: Message);

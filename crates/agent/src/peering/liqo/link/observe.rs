@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::future::{try_join3, try_join4};
 use k8s_openapi::api::core::v1::{Event, Secret};
 use kube::ResourceExt;
-use kube::api::{ListParams, ObjectList, PartialObjectMeta};
+use kube::api::{ListParams, ObjectList};
 use serde_json::Value;
 use sublet_core::time::Time;
 
@@ -19,7 +19,7 @@ use super::seen::{
     Access, Borrowed, Credential, Foreign, IdentitySeen, Issued, Lent, Place, Seen, SignedNonce,
     TenantSeen,
 };
-use super::trouble::{Reason, Trouble};
+use super::trouble::{Reason, Trouble, of_event};
 
 /// One look at a pair.
 pub(super) struct Look<'a> {
@@ -34,7 +34,7 @@ struct Content {
     secrets: ObjectList<Secret>,
     tenants: ObjectList<Tenant>,
     identities: ObjectList<Identity>,
-    slices: ObjectList<PartialObjectMeta<ResourceSlice>>,
+    slices: ObjectList<ResourceSlice>,
 }
 
 impl Look<'_> {
@@ -67,6 +67,7 @@ impl Look<'_> {
             Ok(content) => {
                 seen.lent = self.lent(&content).await?;
                 seen.borrowed = self.borrowed(&content);
+                seen.borrowed.stranded = self.stranded(&seen).await?;
             }
             Err(Error::Kube(kube::Error::Api(no))) if no.code == 403 => seen.is_barred = true,
             Err(Error::Kube(kube::Error::Api(no))) if no.code == 404 => {
@@ -84,7 +85,7 @@ impl Look<'_> {
             ground.secrets.list(&all),
             ground.tenants.list(&all),
             ground.identities.list(&all),
-            ground.slices.list_metadata(&all),
+            ground.slices.list(&all),
         )
         .await?;
         Ok(Content { secrets, tenants, identities, slices })
@@ -120,7 +121,7 @@ impl Look<'_> {
         let since = tenant.annotations().get(names::OFFERED_AT).and_then(|text| time_of(text));
         let newer = |event: &&Event| said_at(event) >= since;
         let said = events.iter().filter(newer).max_by_key(|event| said_at(event));
-        let reason = |event: &Event| event.reason.as_deref().and_then(Reason::of_event);
+        let reason = |event: &Event| event.reason.as_deref().and_then(of_event);
         Ok(said.and_then(|event| {
             let message = event.message.clone().unwrap_or_default();
             Some(Trouble::new(reason(event)?, format!("Liqo says: {message}")))
@@ -158,7 +159,16 @@ impl Look<'_> {
                 is_deleting: secret.metadata.deletion_timestamp.is_some(),
             }),
             slices: content.slices(names::REPLICATION, names::REMOTE_ID, peer),
+            stranded: 0,
         }
+    }
+
+    /// How much the replicator keeps although it has no way to the provider any more. It is looked for
+    /// only where a link is coming to its end.
+    async fn stranded(&self, seen: &Seen) -> Result<usize, Error> {
+        let is_unused = seen.namespace.as_ref().is_some_and(|it| it.unused_as_requester.is_some());
+        let is_cut = seen.borrowed.identity.is_none() && seen.borrowed.credential.is_none();
+        if is_unused && is_cut { Ok(self.ground.stranded().await?.len()) } else { Ok(0) }
     }
 
     fn identity_seen(&self, identity: &Identity) -> IdentitySeen {
@@ -181,9 +191,11 @@ impl Content {
 
     /// How many slices are marked so, and are about that cluster.
     fn slices(&self, mark: &str, whose: &str, cluster: &str) -> usize {
-        let is = |slice: &&PartialObjectMeta<ResourceSlice>| {
+        // What is denied has nothing here, and keeps nobody a tenant.
+        let is = |slice: &&ResourceSlice| {
             let label = |key: &str| slice.labels().get(key).map(String::as_str);
-            label(mark) == Some("true") && label(whose) == Some(cluster)
+            let counts = mark != names::REPLICATED || !slice.is_worthless();
+            label(mark) == Some("true") && label(whose) == Some(cluster) && counts
         };
         self.slices.iter().filter(is).count()
     }

@@ -21,6 +21,7 @@ use super::seen::Seen;
 use super::step::{GRACE, Next, Scene, Step, Todo, Wish};
 use super::trouble::{Reason, Trouble};
 use super::{Error, Hook, LinkState, borrow, lend, next};
+use crate::peering::Why;
 
 /// More steps than any link needs in one go.
 const STEPS_MAX: usize = 24;
@@ -57,7 +58,7 @@ pub(super) struct Outcome {
     /// How it stands; none if that could not be found out.
     pub(super) states: Both<Option<LinkState>>,
     /// And then, why not.
-    pub(super) excuse: Option<String>,
+    pub(super) excuse: Option<Why>,
     pub(super) after: After,
 }
 
@@ -94,7 +95,8 @@ impl Round {
             Err(error @ Error::Late(_)) => {
                 // Wherever it was cut: what there is is the state, and is looked at again.
                 tracing::warn!(%error, peer = %self.peer, "a link is tried again");
-                (excuse, states) = (Some(error.to_string()), Both::default());
+                excuse = Some(Why::hindered(Reason::ApiServerSilent, error.to_string()));
+                states = Both::default();
                 After::Poll
             }
         };
@@ -106,10 +108,14 @@ impl Round {
         let office = Arc::clone(&self.office);
         let ground = Ground::new(&office.client, &self.peer);
         let keys = keys(&office.client).await?;
+        let mut known = None;
         for _ in 0..STEPS_MAX {
             let now = (office.clock)();
             let look = Look { ground: &ground, pins: &office.pins, keys: &keys, now };
-            let mut seen = look.run().await?;
+            let mut seen = match known.take() {
+                Some(seen) => seen,
+                None => look.run().await?,
+            };
             self.read_mail(&mut seen, now).await?;
             let (nexts, step) = self.next(&seen, now);
             *states = Both {
@@ -127,6 +133,7 @@ impl Round {
             tracing::debug!(peer = %self.peer, ?side, ?step, "a step of a link");
             self.memory.polls = 0;
             let word = step.word();
+            known = still_so(seen, &step);
             self.take(&ground, &keys, (side, step), now).await?;
             if let Some(hook) = &office.hook {
                 hook(word).await;
@@ -209,7 +216,7 @@ impl Round {
             let Some(opened) = self.memory.mail.of_mut(side).take() else { continue };
             // It may have waited here for long.
             if let Err(error) = opened.in_time(now) {
-                self.office.letters.refuse(&self.peer, &error);
+                self.office.letters.refuse(self.peer.as_str(), &error);
                 continue;
             }
             let is_wanted = *self.wishes.of(side) == Wish::Wanted;
@@ -238,7 +245,7 @@ impl Round {
                     Side::Requester => talk.stumble(strange.trouble, now),
                 }
             } else if let Err(error) = talk.read(opened, &self.office.me, now) {
-                letters.refuse(&self.peer, &error);
+                letters.refuse(self.peer.as_str(), &error);
             }
         }
         Ok(())
@@ -270,6 +277,7 @@ impl Round {
             }
             Step::FreeCredential => ground.free_credential().await,
             Step::DeleteIdentity => ground.delete_identity().await,
+            Step::FreeStranded => ground.free_stranded().await,
             Step::DeleteSigned => remove(&ground.secrets, names::SIGNED_NONCE_SECRET).await,
             Step::MarkForeign => ground.mark_foreign().await,
             Step::DeleteNamespace(uid) => {
@@ -285,6 +293,18 @@ impl Round {
     }
 }
 
+/// What there is after a step that changes nothing here, or nothing that is not known. A look costs lists,
+/// for each of which an API server may take a tenth of a second.
+fn still_so(mut seen: Seen, step: &Step) -> Option<Seen> {
+    match (step, &mut seen.namespace) {
+        (Step::Say(_), _) => {}
+        (Step::MarkUsed(Side::Provider), Some(place)) => place.unused_as_provider = None,
+        (Step::MarkUsed(Side::Requester), Some(place)) => place.unused_as_requester = None,
+        _ => return None,
+    }
+    Some(seen)
+}
+
 /// What comes of it in this time.
 async fn within<T>(
     limit: Duration,
@@ -294,12 +314,15 @@ async fn within<T>(
 }
 
 /// What an error of the API server means to people.
-fn said(error: &kube::Error) -> String {
+fn said(error: &kube::Error) -> Why {
     match error {
         kube::Error::Api(status) if status.code == 403 => {
-            Trouble::new(Reason::Forbidden, status.message.clone()).to_string()
+            Why::hindered(Reason::Forbidden, status.message.clone())
         }
-        error => format!("the API server does not do its part: {error}"),
+        error => {
+            let why = format!("the API server does not do its part: {error}");
+            Why::hindered(Reason::ApiServerSilent, why)
+        }
     }
 }
 

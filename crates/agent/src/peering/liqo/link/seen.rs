@@ -94,6 +94,8 @@ pub(super) struct Borrowed {
     /// The Secret with the kubeconfig that Liqo has made of the identity.
     pub(super) credential: Option<Credential>,
     pub(super) slices: usize,
+    /// What the replicator still keeps, of a link that is not needed and has no identity any more.
+    pub(super) stranded: usize,
 }
 
 /// The Secret with the signed nonce.

@@ -16,6 +16,9 @@ const LIQO_MAX: Span = Span::from_secs(45);
 /// no reason to give anything up, as long as the right one comes.
 pub(super) const GRACE: Span = Span::from_secs(20);
 
+/// How long the replicator may take to let go of what it has copied, once it has no way there any more.
+const STRANDED_AFTER: Span = Span::from_secs(3);
+
 /// How often what is ready is looked at, though nothing is known to have changed: keys change, and
 /// certificates expire, without anybody being told.
 const READY_LOOK: Span = Span::from_secs(300);
@@ -56,6 +59,8 @@ pub(super) enum Step {
     FreeCredential,
     /// Remove the identity.
     DeleteIdentity,
+    /// Let go of what the replicator keeps and can give back to nobody.
+    FreeStranded,
     /// Remove the signed nonce.
     DeleteSigned,
 
@@ -88,6 +93,7 @@ impl Step {
             Self::WriteIdentity(..) => "write identity",
             Self::FreeCredential => "free kubeconfig",
             Self::DeleteIdentity => "delete identity",
+            Self::FreeStranded => "free what is stranded",
             Self::DeleteSigned => "delete signed nonce",
             Self::MarkForeign => "mark foreign cluster",
             Self::DeleteNamespace(_) => "delete namespace",
@@ -149,6 +155,7 @@ pub(super) enum For {
     Kubeconfig,
     IdentityGone,
     CredentialGone,
+    StrandedGone,
     Unlinked,
 }
 
@@ -166,6 +173,7 @@ impl For {
             Self::CredentialGone => {
                 "for the kubeconfig of the identity to go, which is being deleted"
             }
+            Self::StrandedGone => "for Liqo to let go of what it has copied to the provider",
             Self::Unlinked => "for the provider to take the link down",
         }
     }
@@ -253,13 +261,27 @@ impl Scene<'_> {
         (self.seen.is_barred && stays).then(|| Next::rest(Some(LOOK_AGAIN)))
     }
 
+    /// What the replicator keeps without a way to the provider: it was killed just when the identity went.
+    /// A replicator that lives lets go of it by itself.
+    pub(super) fn stranded(&self) -> Option<Next> {
+        if self.seen.borrowed.stranded == 0 {
+            return None;
+        }
+        let waited = self.talk.waited(For::StrandedGone, self.now);
+        Some(if waited > STRANDED_AFTER {
+            Next::step(Step::FreeStranded).waiting(For::StrandedGone)
+        } else {
+            self.wait(For::StrandedGone)
+        })
+    }
+
     /// Waits for something that will be there soon.
     pub(super) fn wait(&self, what: For) -> Next {
         let text = format!("waiting {}", what.words());
         let state = if what.is_liqos() && self.talk.waited(what, self.now) > LIQO_MAX {
             LinkState::Failed(Trouble::new(Reason::LiqoSilent, text))
         } else {
-            LinkState::Pending(text)
+            LinkState::Pending(text.into())
         };
         Next { todo: Todo::Poll, state, waiting: Some(what) }
     }
@@ -315,10 +337,10 @@ impl Scene<'_> {
             Some((since, trouble)) if self.now.since(*since) > GRACE => {
                 LinkState::Failed(trouble.clone())
             }
-            Some((_, trouble)) => LinkState::Pending(trouble.to_string()),
+            Some((_, trouble)) => LinkState::Pending(trouble.clone().into()),
             None => LinkState::Pending(match self.talk.unsent() {
-                Some(why) => format!("the broker does not take a letter: {why}"),
-                None => text,
+                Some(why) => format!("the broker does not take a letter: {why}").into(),
+                None => text.into(),
             }),
         }
     }
@@ -330,7 +352,7 @@ fn said_after(pause: Span, say: Say) -> Todo {
 
 impl Next {
     pub(super) fn step(step: Step) -> Self {
-        let state = LinkState::Pending("the link is being made".to_owned());
+        let state = LinkState::Pending("the link is being made".into());
         Self { todo: Todo::Step(step), state, waiting: None }
     }
 
@@ -346,13 +368,13 @@ impl Next {
     }
 
     pub(super) fn gone() -> Self {
-        let state = LinkState::Pending("there is no link".to_owned());
+        let state = LinkState::Pending("there is no link".into());
         Self { todo: Todo::Gone, state, waiting: None }
     }
 
     /// Nothing to do until then.
     pub(super) fn rest(after: Option<Span>) -> Self {
-        let state = LinkState::Pending("the link is unused".to_owned());
+        let state = LinkState::Pending("the link is unused".into());
         Self { todo: Todo::Rest(after), state, waiting: None }
     }
 

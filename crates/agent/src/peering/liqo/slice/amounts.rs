@@ -46,6 +46,19 @@ pub(crate) fn granted(amounts: &Resources, asked: &List, before: &List, extras: 
     list
 }
 
+/// What is asked for beyond what is reserved, or cannot be counted. Extras are ours to cut, and no
+/// matter.
+pub(crate) fn excess(asked: &List, amounts: &Resources) -> List {
+    let reserved: List = amounts.iter().map(|(kind, amount)| written(&kind, amount)).collect();
+    let is_extra = |name: &str| name == PODS || name == STORAGE && amounts.storage == 0;
+    let zero = Quantity("0".to_owned());
+    let is_more = |(name, wanted): &(&String, &Quantity)| {
+        let most = reserved.get(*name).unwrap_or(&zero);
+        !is_extra(name) && value(wanted) != value(most) && !is_less(wanted, most)
+    };
+    asked.iter().filter(is_more).map(|(name, wanted)| (name.clone(), wanted.clone())).collect()
+}
+
 /// Are these the same amounts, however they are written? What is not named is zero.
 pub(crate) fn is_same(one: &List, other: &List) -> bool {
     let in_both = |(name, quantity): (&String, &Quantity)| {
@@ -137,6 +150,17 @@ mod tests {
         let grant = granted(&reserved(), &modest, &List::new(), EXTRAS);
         assert_eq!((&*grant["pods"].0, &*grant["ephemeral-storage"].0), ("5", "1Gi"));
         assert_eq!(grant["cpu"].0, "1500m");
+    }
+
+    #[test]
+    fn what_is_asked_for_beyond_what_is_reserved_is_known() {
+        let reserved = reserved();
+        assert_eq!(excess(&asked(&reserved, EXTRAS), &reserved), List::new());
+        let modest = list(&[("cpu", "1"), ("memory", "1Gi"), ("pods", "9999"), ("x.y/z", "0")]);
+        assert_eq!(excess(&modest, &reserved), List::new());
+        let greedy = list(&[("cpu", "1501m"), ("memory", "-1"), ("x.y/z", "1"), ("pods", "1")]);
+        let more = list(&[("cpu", "1501m"), ("memory", "-1"), ("x.y/z", "1")]);
+        assert_eq!(excess(&greedy, &reserved), more);
     }
 
     #[test]

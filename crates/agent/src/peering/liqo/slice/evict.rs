@@ -9,9 +9,12 @@ use kube::api::{DeleteParams, EvictParams, ListParams, PartialObjectMeta, Precon
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use sublet_core::time::Time;
+use sublet_crds::Obstacle;
 use tokio::time::timeout;
 
-use super::ground::{Answer, Ground, code, gone, merge};
+use super::ground::{Answer, Ground, merge};
+use crate::cluster::{code, present};
+use crate::peering::Why;
 
 /// How many pods are seen to at a look; the others at the next one.
 const PODS_MAX: u32 = 100;
@@ -22,11 +25,7 @@ const AT_ONCE: usize = 8;
 
 impl Ground {
     /// Empties a node which is to go since then; why that is not done yet.
-    pub(in crate::peering) async fn empty(
-        &self,
-        node: &Node,
-        since: Time,
-    ) -> Answer<Option<String>> {
+    pub(in crate::peering) async fn empty(&self, node: &Node, since: Time) -> Answer<Option<Why>> {
         let name = node.name_any();
         if node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true) {
             merge(&self.nodes(), &name, &json!({ "spec": { "unschedulable": true } })).await?;
@@ -38,13 +37,15 @@ impl Ground {
         let is_overdue = self.now().since(since) >= self.settings.eviction;
         let one = first.namespace().unwrap_or_default() + "/" + &first.name_any();
         let why = match (is_overdue, first.finalizers()) {
-            (false, _) => format!("pods are leaving the virtual node, {one} among them"),
-            (true, []) => format!("pods are removed from the virtual node by force, {one} first"),
-            (true, kept) => format!(
-                "the pod {one} was removed by force and is kept by its finalizers {}: whoever set them \
-                 must remove them",
-                kept.join(", ")
-            ),
+            (false, _) => format!("pods are leaving the virtual node, {one} among them").into(),
+            (true, []) => {
+                format!("pods are removed from the virtual node by force, {one} first").into()
+            }
+            (true, kept) => {
+                let kept = kept.join(", ");
+                let why = format!("the pod {one} was removed by force and is kept by {kept}");
+                Why::hindered(Obstacle::PodsHeld, why)
+            }
         };
         let each: Vec<_> = pods.iter().map(|pod| self.remove(pod, is_overdue).boxed()).collect();
         let mut removals = stream::iter(each).buffer_unordered(AT_ONCE);
@@ -65,7 +66,7 @@ impl Ground {
         };
         if by_force {
             let at_once = DeleteParams { grace_period_seconds: Some(0), ..this };
-            return match gone(pods.delete(&name, &at_once).await) {
+            return match present(pods.delete(&name, &at_once).await) {
                 Err(error) if code(&error) == Some(409) => Ok(()),
                 removed => removed.map(drop),
             };
@@ -75,7 +76,7 @@ impl Ground {
         }
         let how = EvictParams { delete_options: Some(this), ..EvictParams::default() };
         // A disruption budget may forbid it for now; the client would ask again and again by itself.
-        match timeout(ASKING, pods.evict(&name, &how)).await.map(gone) {
+        match timeout(ASKING, pods.evict(&name, &how)).await.map(present) {
             Err(_) => Ok(()),
             Ok(Err(error)) if matches!(code(&error), Some(429 | 409)) => Ok(()),
             Ok(evicted) => evicted.map(drop),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use sublet_core::time::{Span, Time};
 
 use super::amounts::Extras;
 use super::turns::Turns;
+use crate::cluster::present;
 use crate::controllers::{Clock, Record};
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, VirtualNode};
@@ -39,21 +40,10 @@ pub struct Settings {
     pub patience: Span,
     /// How long a slice may be there before its instruction is, until it is denied.
     pub grace: Span,
+    /// How long one that is denied, and has no reservation, is kept.
+    pub denied: Span,
     /// Where instructions are.
     pub namespace: String,
-}
-
-impl Settings {
-    /// As they are where nothing else is said.
-    pub fn plain(namespace: &str) -> Self {
-        Self {
-            extras: Extras { pods: 110, storage: 20 << 30 },
-            eviction: Span::from_secs(120),
-            patience: Span::from_secs(150),
-            grace: Span::from_secs(30),
-            namespace: namespace.to_owned(),
-        }
-    }
 }
 
 /// What both sides work with.
@@ -78,6 +68,22 @@ impl Ground {
 
     pub(super) fn now(&self) -> Time {
         (self.clock)()
+    }
+
+    /// How long ago an object was made.
+    pub(super) fn age_of(&self, metadata: &ObjectMeta) -> Span {
+        let created = metadata.creation_timestamp.as_ref();
+        let created = created.and_then(|time| sublet_crds::to_time("", time).ok());
+        created.map_or(Span::ZERO, |created| self.now().since(created))
+    }
+
+    /// For how long what the class says of a slice has been said.
+    pub(super) fn said_for(&self, slice: &ResourceSlice) -> Span {
+        let said = slice.condition(ResourceSlice::RESOURCES);
+        let since = said.and_then(|said| said.others.get("lastTransitionTime"));
+        let since = since.and_then(|since| serde_json::from_value(since.clone()).ok());
+        let since = since.and_then(|since| sublet_crds::to_time("", &since).ok());
+        since.map_or(Span::ZERO, |since| self.now().since(since))
     }
 
     /// The objects of one kind about a pair.
@@ -220,7 +226,7 @@ where
     K: Clone + DeserializeOwned + Debug,
 {
     let writer = PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
-    gone(api.patch(name, &writer, &Patch::Merge(change)).await).map(drop)
+    present(api.patch(name, &writer, &Patch::Merge(change)).await).map(drop)
 }
 
 /// Removes this very object, if it is still there and nobody has begun with that.
@@ -233,22 +239,5 @@ where
     }
     let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
     let how = DeleteParams { preconditions, ..DeleteParams::default() };
-    gone(api.delete(&object.name_any(), &how).await).map(drop)
-}
-
-/// What is not there is none.
-pub(super) fn gone<T>(answer: Answer<T>) -> Answer<Option<T>> {
-    match answer {
-        Ok(object) => Ok(Some(object)),
-        Err(error) if code(&error) == Some(404) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// The status of an answer.
-pub(super) fn code(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
+    present(api.delete(&object.name_any(), &how).await).map(drop)
 }

@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
+use sublet_core::time::Span;
 use sublet_crds::{ProviderInstruction, ReservationInstruction};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -196,7 +197,8 @@ impl Keeper {
         let is_kept = recorded.as_ref().is_some_and(|order| order.peer == *peer);
         let is_seen_to = is_kept || Mark::Reclaimed.of(&slice).is_some();
         if let Some(fault) = fault(&slice, peer).filter(|_| !is_seen_to) {
-            return self.provider.accuse(&slice, fault).await.map(once_said);
+            let is_said = self.provider.accuse(&slice, fault).await?;
+            return if is_said { self.dismissed(&slice).await } else { Ok(Outcome::Retry(None)) };
         }
         let decision = match recorded {
             // Whoever hears the broker does the rest; what is left when the instruction goes is not his.
@@ -216,21 +218,32 @@ impl Keeper {
                     .map(until_gone);
             }
             // What was granted before stays until the broker says otherwise.
-            None if slice.is_granted() || Decision::over().is_said_of(&slice) => return Ok(DONE),
+            None if slice.is_granted() => return Ok(DONE),
+            None if Decision::over().is_said_of(&slice) => return self.dismissed(&slice).await,
             None => match self.grace_of(&slice) {
                 Some(rest) => return Ok(Outcome::Done(Some(rest))),
                 None => Decision::no_reservation(),
             },
         };
-        self.provider.deny(&slice, &decision).await.map(once_said)
+        let is_said = self.provider.deny(&slice, &decision).await?;
+        if is_said { self.dismissed(&slice).await } else { Ok(Outcome::Retry(None)) }
+    }
+
+    /// A slice that is denied, and has no reservation, is kept for a while: one may come.
+    async fn dismissed(&self, slice: &ResourceSlice) -> Answer<Outcome> {
+        // What was just said is not seen here yet, and then nothing of this time has passed.
+        let is_seen = slice.is_worthless();
+        let said = if is_seen { self.ground.said_for(slice) } else { Span::ZERO };
+        let rest = self.ground.settings.denied.as_millis().saturating_sub(said.as_millis());
+        if rest > 0 {
+            return Ok(Outcome::Done(Some(Duration::from_millis(rest))));
+        }
+        self.provider.discard(slice).await.map(|()| DONE)
     }
 
     /// How long a slice may still be ahead of its instruction.
     fn grace_of(&self, slice: &ResourceSlice) -> Option<Duration> {
-        let created = slice.metadata.creation_timestamp.as_ref();
-        let created = created.and_then(|time| sublet_crds::to_time("", time).ok());
-        let now = self.ground.now();
-        let age = now.since(created.unwrap_or(now)).as_millis();
+        let age = self.ground.age_of(&slice.metadata).as_millis();
         let rest = self.ground.settings.grace.as_millis().checked_sub(age)?;
         Some(Duration::from_millis(rest)).filter(|rest| !rest.is_zero())
     }
@@ -247,10 +260,6 @@ impl Keeper {
 }
 
 const DONE: Outcome = Outcome::Done(None);
-
-fn once_said(is_said: bool) -> Outcome {
-    if is_said { DONE } else { Outcome::Retry(None) }
-}
 
 fn until_gone(removal: Removal) -> Outcome {
     match removal {

@@ -23,7 +23,6 @@ pub use keeper::Keeper;
 pub(in crate::peering) use amounts::{List, asked, is_same, text};
 pub(in crate::peering) use ground::Ground;
 pub(super) use provider::Provider;
-pub(in crate::peering) use reclaim::common_name;
 pub(super) use requester::Requester;
 pub(super) use sweep::sweep;
 pub(super) use wakes::Wakes;

@@ -152,6 +152,7 @@ fn binding(name: &str) -> Value {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": { "name": name },
-        "spec": { "policyName": name, "validationActions": ["Deny"] },
+        // What is refused is counted by the API server, and is in its audit log where it has one.
+        "spec": { "policyName": name, "validationActions": ["Deny", "Audit"] },
     })
 }

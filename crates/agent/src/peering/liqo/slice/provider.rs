@@ -7,16 +7,19 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sublet_core::instruction::{Duty, Side};
-use sublet_crds::ProviderInstruction;
+use sublet_crds::{Obstacle, ProviderInstruction};
 
-use super::amounts::{granted, is_same, text};
+use super::amounts::{List, excess, granted, is_same, text};
 use super::certificate::fault;
-use super::ground::{Answer, Ground, Mark, code, gone};
+use super::ground::{Answer, Ground, Mark, delete};
+use super::requester::LIQO_MAX;
+use crate::cluster::{code, present};
 use crate::collect::quota_user;
+use crate::peering::liqo::csr::Unfit;
 use crate::peering::liqo::kinds::{Condition, Enforcement, ResourceSlice};
 use crate::peering::liqo::link::{LinkState, Links};
 use crate::peering::liqo::names::{CLASS, RESERVATION, WRITER};
-use crate::peering::{Progress, Unwilling};
+use crate::peering::{Progress, Unwilling, Why};
 use crate::transport::Order;
 
 /// How often a status is written again that somebody else has just changed.
@@ -40,13 +43,16 @@ pub(super) struct Decision {
 }
 
 impl Decision {
-    fn accepted(order: &Order) -> Self {
-        Self {
-            word: "granted",
-            status: ResourceSlice::ACCEPTED,
-            reason: "ResourceSliceResourcesAccepted",
-            message: format!("the reservation {} is kept here", order.reservation),
-        }
+    /// It is granted what is reserved; if it asks for more, that is said.
+    fn accepted(order: &Order, asked: &List) -> Self {
+        let (more, kept) = (excess(asked, &order.amounts), &order.reservation);
+        let (word, message) = if more.is_empty() {
+            ("granted", format!("the reservation {kept} is kept here"))
+        } else {
+            ("cut", format!("the reservation {kept} is kept here, and not {}", text(&more)))
+        };
+        let reason = "ResourceSliceResourcesAccepted";
+        Self { word, status: ResourceSlice::ACCEPTED, reason, message }
     }
 
     fn denied(word: &'static str, reason: &'static str, message: &str) -> Self {
@@ -66,14 +72,16 @@ impl Decision {
         Self::denied("over", "ReservationOver", "the reservation is over")
     }
 
-    pub(super) fn bad_request(fault: &str) -> Self {
-        Self::denied("bad_request", "BadCertificateRequest", fault)
+    pub(super) fn bad_request(fault: Unfit) -> Self {
+        let why = format!("its request for a certificate: {fault}");
+        Self::denied("bad_request", "BadCertificateRequest", &why)
     }
 
     pub(super) fn is_said_of(&self, slice: &ResourceSlice) -> bool {
         let said = slice.condition(ResourceSlice::RESOURCES);
         said.is_some_and(|said| {
             (said.status.as_str(), said.reason.as_str()) == (self.status, self.reason)
+                && said.message == self.message
         })
     }
 }
@@ -96,8 +104,8 @@ impl Provider {
         let trouble = match self.links.ensure(Side::Provider, &order.peer).await {
             LinkState::Ready => return self.grant(order).await,
             LinkState::Pending(why) => Progress::Pending(why),
-            LinkState::Failed(trouble) if is_granted => Progress::Pending(trouble.to_string()),
-            LinkState::Failed(trouble) => Progress::Failed(trouble.to_string()),
+            LinkState::Failed(trouble) if is_granted => Progress::Pending(trouble.into()),
+            LinkState::Failed(trouble) => Progress::Failed(trouble.into()),
         };
         if is_granted {
             self.grant(order).await?;
@@ -106,9 +114,10 @@ impl Provider {
     }
 
     /// Why nothing more is lent now.
-    fn unwilling(&self) -> Option<String> {
+    fn unwilling(&self) -> Option<Why> {
         let why = self.unwilling.borrow();
-        why.as_ref().map(|why| format!("this cluster does not lend now: {why}"))
+        let said = |why: &String| format!("this cluster does not lend now: {why}");
+        why.as_ref().map(|why| Why::hindered(Obstacle::NotLending, said(why)))
     }
 
     /// Grants the slice what is reserved, if there is one: the requester may not have asked yet. That
@@ -132,17 +141,21 @@ impl Provider {
                 return Ok(pending("an earlier slice of this name is still going"));
             }
             if slice.spec.class != CLASS {
-                return Ok(pending("the requester's slice is not of our class"));
+                return Ok(hindered(
+                    Obstacle::ForeignClass,
+                    "the requester's slice is not of our class",
+                ));
             }
             if let Some(fault) = fault(&slice, &order.peer) {
                 self.accuse(&slice, fault).await?;
-                return Ok(Progress::Pending(format!("the requester's slice is denied: {fault}")));
+                let why = format!("the requester's slice is denied: {fault}");
+                return Ok(hindered(Obstacle::BadCertificateRequest, &why));
             }
             self.ground.unmark(&slices, &slice, Mark::Reclaimed).await?;
             let status = slice.status.clone().unwrap_or_default();
             let extras = self.ground.settings.extras;
             let grant = granted(&order.amounts, &slice.spec.resources, &status.resources, extras);
-            let decision = Decision::accepted(order);
+            let decision = Decision::accepted(order, &slice.spec.resources);
             let label = status.node_labels.get(RESERVATION);
             if decision.is_said_of(&slice)
                 && is_same(&status.resources, &grant)
@@ -151,7 +164,7 @@ impl Provider {
                 // What was granted is put right all the same; it is not said to be enforced.
                 return match unwilling {
                     Some(why) => Ok(Progress::Pending(why)),
-                    None => self.in_force(order, &grant).await,
+                    None => self.in_force(order, &slice, &grant).await,
                 };
             }
             let status = json!({
@@ -160,10 +173,12 @@ impl Provider {
                 "conditions": self.conditions(&slice, &decision),
             });
             if patch_status(&slices, &slice, status).await? {
+                let (reservation, said) = (&order.reservation, &decision.message);
+                tracing::info!(reservation, peer = %order.peer, said, "a slice is granted");
                 self.ground.metrics.slice_decided(decision.word);
             }
         }
-        Ok(pending("somebody else keeps changing the slice"))
+        Ok(hindered(Obstacle::SliceContested, "somebody else keeps changing the slice"))
     }
 
     /// Does its instruction still say so?
@@ -173,29 +188,46 @@ impl Provider {
     }
 
     /// Whether Liqo enforces what was granted.
-    async fn in_force(&self, order: &Order, grant: &super::amounts::List) -> Answer<Progress> {
+    async fn in_force(
+        &self,
+        order: &Order,
+        slice: &ResourceSlice,
+        grant: &List,
+    ) -> Answer<Progress> {
         let user = quota_user(&order.reservation, order.peer.as_str());
         let Some(quota) = self.ground.quotas(&order.peer).get_opt(&user).await? else {
-            return Ok(pending("Liqo is making the quota"));
+            let why = "Liqo is making the quota";
+            let is_late = self.ground.said_for(slice) > LIQO_MAX;
+            return Ok(if is_late { hindered(Obstacle::LiqoSilent, why) } else { pending(why) });
         };
         Ok(if !is_same(&quota.spec.resources, grant) {
             let has = text(&quota.spec.resources);
-            Progress::Pending(format!("Liqo's quota still is {has}"))
+            Progress::Pending(format!("Liqo's quota still is {has}").into())
         } else if quota.spec.limits_enforcement == Enforcement::None {
-            pending("Liqo's quota lets pods in that do not say what they take")
+            let why = "Liqo's quota lets pods in that do not say what they take";
+            hindered(Obstacle::NotLending, why)
         } else {
             Progress::Ready
         })
     }
 
     /// Denies a slice whose consumer wants to be somebody else here; false if it was changed meanwhile.
-    pub(super) async fn accuse(&self, slice: &ResourceSlice, fault: &str) -> Answer<bool> {
+    pub(super) async fn accuse(&self, slice: &ResourceSlice, fault: Unfit) -> Answer<bool> {
         let decision = Decision::bad_request(fault);
         if !decision.is_said_of(slice) {
             let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
-            tracing::warn!(slice = name, namespace, fault, "a consumer wants to be somebody else");
+            tracing::warn!(slice = name, namespace, %fault, "a consumer wants to be somebody else");
         }
         self.deny(slice, &decision).await
+    }
+
+    /// Removes the copy of a slice that has been denied for long: nothing was ever given to it, and it
+    /// would keep the requester's Tenant. What else is left of it goes with it.
+    pub(super) async fn discard(&self, slice: &ResourceSlice) -> Answer<()> {
+        let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
+        tracing::info!(slice = name, namespace, "a slice was denied for long, and is removed");
+        self.ground.metrics.slice_decided("discarded");
+        delete(&kube::Api::namespaced(self.ground.client.clone(), &namespace), slice).await
     }
 
     /// Denies a slice; false if somebody else changed it meanwhile.
@@ -250,12 +282,16 @@ async fn patch_status(
     let change = json!({ "metadata": { "resourceVersion": version }, "status": status });
     let writer = PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
     let patch = Patch::Merge(&change);
-    match gone(slices.patch_status(&slice.name_any(), &writer, &patch).await) {
+    match present(slices.patch_status(&slice.name_any(), &writer, &patch).await) {
         Err(error) if code(&error) == Some(409) => Ok(false),
         written => written.map(|_| true),
     }
 }
 
 fn pending(why: &str) -> Progress {
-    Progress::Pending(why.to_owned())
+    Progress::Pending(why.into())
+}
+
+fn hindered(by: Obstacle, why: &str) -> Progress {
+    Progress::Pending(Why::hindered(by, why))
 }

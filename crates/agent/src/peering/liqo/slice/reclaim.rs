@@ -2,7 +2,8 @@
 //! back; one that is silent, or does not want to, loses them all the same. The capacity is free when
 //! slice, quota and pods are gone, and not before.
 
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Preconditions};
@@ -10,13 +11,13 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::{Duty, Side};
-use x509_parser::pem::parse_x509_pem;
-use x509_parser::prelude::{FromDer, X509CertificationRequest};
 
-use super::ground::{Answer, Mark, code, delete, gone, merge};
+use super::ground::{Answer, Mark, delete, merge};
 use super::provider::{Decision, Provider};
+use crate::cluster::{code, present};
 use crate::collect::quota_user;
 use crate::peering::Removal;
+use crate::peering::liqo::csr;
 use crate::peering::liqo::kinds::{ResourceSlice, ShadowPod};
 use crate::peering::liqo::names::{CLASS, CREATOR, CSR_LABEL, REPLICATED, certificate_secret};
 use crate::transport::Order;
@@ -66,7 +67,7 @@ impl Provider {
             }
         }
         if let Some(why) = self.clear(&order.peer, &user).await? {
-            return Ok(Removal::Pending(why));
+            return Ok(Removal::Pending(why.into()));
         }
         match &slice {
             Some(slice) => {
@@ -108,16 +109,10 @@ impl Provider {
         let shadows = self.ground.all::<ShadowPod>().list_metadata(&theirs).await?.items;
         let each: Vec<_> =
             shadows.iter().map(|shadow| self.remove_shadow(shadow).boxed()).collect();
-        let mut removals = stream::iter(each).buffer_unordered(AT_ONCE);
-        while let Some(removal) = removals.next().await {
-            removal?;
-        }
+        all(each).await?;
         let pods = self.ground.all::<Pod>().list_metadata(&theirs.limit(PODS_MAX)).await?.items;
         let each: Vec<_> = pods.iter().map(|pod| self.remove_pod(pod).boxed()).collect();
-        let mut removals = stream::iter(each).buffer_unordered(AT_ONCE);
-        while let Some(removal) = removals.next().await {
-            removal?;
-        }
+        all(each).await?;
         Ok(match (pods.first(), shadows.is_empty() && quota.is_none()) {
             (Some(pod), _) => {
                 let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
@@ -150,7 +145,7 @@ impl Provider {
             preconditions: Some(Preconditions { uid: pod.uid(), resource_version: None }),
             ..DeleteParams::default()
         };
-        match gone(pods.delete(&pod.name_any(), &how).await) {
+        match present(pods.delete(&pod.name_any(), &how).await) {
             // There is another one of this name by now: it is seen to at the next look.
             Err(error) if code(&error) == Some(409) => Ok(()),
             removed => removed.map(drop),
@@ -171,7 +166,9 @@ impl Provider {
             }
             self.forget_requests(user).await?;
         }
-        let is_other = |slice: &ResourceSlice| slice.spec.class == CLASS && !is_there(slice);
+        let is_other = |slice: &ResourceSlice| {
+            slice.spec.class == CLASS && !is_there(slice) && !slice.is_worthless()
+        };
         if !left.iter().any(is_other) {
             self.links.unused(Side::Provider, &order.peer).await;
         }
@@ -183,7 +180,7 @@ impl Provider {
         let requests = self.ground.all::<CertificateSigningRequest>();
         let of_tenants = ListParams::default().labels(&format!("{CSR_LABEL}=true"));
         for request in requests.list(&of_tenants).await?.items {
-            if common_name(&request.spec.request.0).as_deref() == Some(user) {
+            if csr::owner(&request.spec.request.0).is_some_and(|(name, _)| name == user) {
                 delete(&requests, &request).await?;
             }
         }
@@ -191,15 +188,11 @@ impl Provider {
     }
 }
 
-/// Who asks for a certificate.
-pub(in crate::peering) fn common_name(pem: &[u8]) -> Option<String> {
-    let (_, pem) = parse_x509_pem(pem).ok()?;
-    let (_, request) = X509CertificationRequest::from_der(&pem.contents).ok()?;
-    let subject = &request.certification_request_info.subject;
-    let name = subject.iter_common_name().next()?.as_str().ok()?;
-    Some(name.to_owned())
+/// Several at a time; the first that fails is what came of it.
+async fn all(each: Vec<BoxFuture<'_, Answer<()>>>) -> Answer<()> {
+    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
 }
 
 fn pending(why: &str) -> Removal {
-    Removal::Pending(why.to_owned())
+    Removal::Pending(why.into())
 }

@@ -113,5 +113,5 @@ impl Requester {
 }
 
 fn pending(why: &str) -> Removal {
-    Removal::Pending(why.to_owned())
+    Removal::Pending(why.into())
 }

@@ -9,20 +9,26 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
+use sublet_core::time::Span;
+use sublet_crds::Obstacle;
 
 use super::amounts::{asked, is_exactly, is_same, text};
 use super::ground::{Answer, Ground, Mark, merge};
-use crate::peering::Progress;
 use crate::peering::liqo::kinds::{ForeignCluster, ResourceSlice};
 use crate::peering::liqo::link::{LinkState, Links};
 use crate::peering::liqo::names::{
     CLASS, CREATE_VIRTUAL_NODE, NODE_TYPE, REMOTE_CLUSTER_ID, REMOTE_ID, REPLICATION, RESERVATION,
     UNREACHABLE, VIRTUAL_NODE, WRITER,
 };
+use crate::peering::{Progress, Why};
 use crate::transport::Order;
 
 /// The longest name of which Liqo can still make those of a user and of a certificate.
 const NAME_MAX: usize = 50;
+/// How long Liqo may take for its part before that is called trouble.
+pub(super) const LIQO_MAX: Span = Span::from_secs(45);
+/// How much is repeated of what a provider says.
+const QUOTED_MAX: usize = 300;
 
 /// This cluster as one that borrows.
 #[derive(Clone)]
@@ -39,7 +45,7 @@ impl Requester {
     /// Brings it about that there is a node of exactly these amounts, and says how far that is.
     pub(crate) async fn establish(&self, order: &Order) -> Answer<Progress> {
         if let Some(why) = impossible(order) {
-            return Ok(Progress::Failed(why));
+            return Ok(Progress::Failed(Why::hindered(Obstacle::Unsuitable, why)));
         }
         let slices = self.ground.slices(&order.peer);
         let found = slices.get_opt(&order.reservation).await?;
@@ -48,10 +54,8 @@ impl Requester {
         let trouble = match self.links.ensure(Side::Requester, &order.peer).await {
             LinkState::Ready => None,
             LinkState::Pending(why) => Some(Progress::Pending(why)),
-            LinkState::Failed(trouble) if is_granted => {
-                Some(Progress::Pending(trouble.to_string()))
-            }
-            LinkState::Failed(trouble) => Some(Progress::Failed(trouble.to_string())),
+            LinkState::Failed(trouble) if is_granted => Some(Progress::Pending(trouble.into())),
+            LinkState::Failed(trouble) => Some(Progress::Failed(trouble.into())),
         };
         match trouble {
             Some(trouble) if !is_granted => Ok(trouble),
@@ -80,7 +84,7 @@ impl Requester {
         }
         match undecided(&slice, order) {
             Some(why) => Ok(Progress::Pending(why)),
-            None => self.node_of(order).await,
+            None => self.node_of(order, self.ground.said_for(&slice)).await,
         }
     }
 
@@ -131,29 +135,33 @@ impl Requester {
         Ok(())
     }
 
-    async fn node_of(&self, order: &Order) -> Answer<Progress> {
+    /// How far the node is of a slice that was granted so long ago.
+    async fn node_of(&self, order: &Order, granted_for: Span) -> Answer<Progress> {
         let Some(node) = self.ground.nodes().get_opt(&order.reservation).await? else {
-            return Ok(pending("the virtual node is being made"));
+            let why = "the virtual node is being made";
+            let is_late = granted_for > LIQO_MAX;
+            return Ok(if is_late { hindered(Obstacle::LiqoSilent, why) } else { pending(why) });
         };
         if !is_of(&node, &order.peer) {
-            return Ok(pending(
-                "there is a node of this name which is not the provider's: rename it",
-            ));
+            let why = "there is a node of this name which is not the provider's";
+            return Ok(hindered(Obstacle::NodeNameTaken, why));
         }
         if node.labels().get(RESERVATION) != Some(&order.reservation) {
             return Ok(pending("the virtual node does not carry the name of the reservation yet"));
         }
+        let age = self.ground.age_of(&node.metadata);
         let status = node.status.unwrap_or_default();
         let has = status.allocatable.unwrap_or_default();
         let conditions = status.conditions.unwrap_or_default();
         let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
         Ok(if ready.is_none_or(|ready| ready.status != "True") {
-            pending("the virtual node is not ready yet")
+            let why = "the virtual node is not ready";
+            if age > LIQO_MAX { hindered(Obstacle::NodeNotReady, why) } else { pending(why) }
         } else if is_exactly(&has, &order.amounts) {
             Progress::Ready
         } else {
             let (has, reserved) = (text(&has), &order.amounts);
-            Progress::Pending(format!("the virtual node has {has}; reserved is {reserved}"))
+            Progress::Pending(format!("the virtual node has {has}; reserved is {reserved}").into())
         })
     }
 }
@@ -177,33 +185,46 @@ fn impossible(order: &Order) -> Option<String> {
 }
 
 /// What the provider has not decided, or not as was reserved.
-fn undecided(slice: &ResourceSlice, order: &Order) -> Option<String> {
+fn undecided(slice: &ResourceSlice, order: &Order) -> Option<Why> {
     let denied = |about| slice.condition(about).filter(|said| said.status == ResourceSlice::DENIED);
     if let Some(denied) = denied(ResourceSlice::AUTHENTICATION) {
-        return Some(format!("the provider's Liqo refuses our identity: {}", denied.message));
+        let why = format!("the provider's Liqo refuses our identity: {}", quoted(&denied.message));
+        return Some(Why::hindered(Obstacle::IdentityDenied, why));
     }
     if let Some(denied) = denied(ResourceSlice::RESOURCES) {
-        return Some(format!("the provider denied it: {}", denied.message));
+        let why = format!("the provider denied it: {}", quoted(&denied.message));
+        return Some(Why::hindered(Obstacle::SliceDenied, why));
     }
     if !slice.is_granted() {
-        return Some("the provider has not granted it yet".to_owned());
+        return Some("the provider has not granted it yet".into());
     }
     let status = slice.status.as_ref()?;
     if !is_exactly(&status.resources, &order.amounts) {
         let granted = text(&status.resources);
-        return Some(format!("the provider granted {granted}; reserved is {}", order.amounts));
+        let why = format!("the provider granted {granted}; reserved is {}", order.amounts);
+        return Some(Why::hindered(Obstacle::AmountsDiffer, why));
     }
     // They become labels of a node here: a provider says which reservation it is, and nothing else.
     let is_named = status.node_labels.get(RESERVATION) == Some(&order.reservation);
     (!is_named || status.node_labels.len() != 1).then(|| {
-        format!(
+        let why = format!(
             "the provider wants other labels on the node than {RESERVATION} of this reservation"
-        )
+        );
+        Why::hindered(Obstacle::LabelsDiffer, why)
     })
 }
 
+/// What another cluster has written, for people.
+fn quoted(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(QUOTED_MAX).collect()
+}
+
 fn pending(why: &str) -> Progress {
-    Progress::Pending(why.to_owned())
+    Progress::Pending(why.into())
+}
+
+fn hindered(by: Obstacle, why: &str) -> Progress {
+    Progress::Pending(Why::hindered(by, why))
 }
 
 #[cfg(test)]
@@ -247,7 +268,7 @@ mod tests {
             json!({ RESERVATION: "rsv-a", "node-role.kubernetes.io/control-plane": "" }),
         ] {
             let why = undecided(&slice(labels.clone()), &order());
-            assert!(why.is_some_and(|why| why.contains("other labels")), "{labels}");
+            assert_eq!(why.and_then(|why| why.obstacle), Some(Obstacle::LabelsDiffer), "{labels}");
         }
     }
 }

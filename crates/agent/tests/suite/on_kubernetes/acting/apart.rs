@@ -13,8 +13,9 @@ use sublet_wire::client;
 use sublet_wire::v1::ClusterDecision;
 
 use super::crashes::restart;
-use super::world::{clock, until};
+use super::world::clock;
 use super::{World, small};
+use crate::on_kubernetes::until::until;
 
 pub(super) async fn api_servers_may_die_and_come_back(world: &World, clusters: &[Cluster]) {
     world.milan.advertise(16).await;

@@ -7,8 +7,9 @@ use futures_util::FutureExt;
 use sublet_agent::controllers::{Hook, Point};
 use sublet_crds::RequestPhase;
 
-use super::world::{Town, until};
+use super::world::Town;
 use super::{World, small};
+use crate::on_kubernetes::until::until;
 
 /// Hangs for ever at a point, and says so.
 pub(super) fn trap(at: Point) -> (Hook, Arc<AtomicBool>) {

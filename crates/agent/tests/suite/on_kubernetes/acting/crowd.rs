@@ -10,7 +10,7 @@ use sublet_crds::RequestPhase;
 use tokio::time::Instant;
 
 use super::World;
-use super::world::{PATIENCE, until};
+use crate::on_kubernetes::until::{PATIENCE, until};
 
 const MANY: usize = 200;
 /// So many of them are what Milan has.

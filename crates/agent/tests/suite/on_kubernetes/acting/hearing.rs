@@ -6,8 +6,8 @@ use sublet_wire::Code;
 use sublet_wire::v1::Message;
 
 use super::crashes::restart;
-use super::world::until;
 use super::{World, small};
+use crate::on_kubernetes::until::until;
 
 fn message(to: &str, slot: &str, content: &str) -> Message {
     let (to, slot, content) = (to.to_owned(), slot.to_owned(), content.to_owned());

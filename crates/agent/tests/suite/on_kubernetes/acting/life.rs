@@ -7,8 +7,8 @@ use sublet_agent::transport::Broker as _;
 use sublet_crds::condition::{Type, holds};
 use sublet_crds::{Duty, RequestPhase};
 
-use super::world::until;
 use super::{World, small};
+use crate::on_kubernetes::until::until;
 
 pub(super) async fn a_request_is_reserved_used_and_given_back(world: &World) {
     world.milan.advertise(16).await;

@@ -14,8 +14,8 @@ use sublet_wire::v1::Message;
 use tokio::sync::Notify;
 
 use super::crashes::restart;
-use super::world::until;
 use super::{World, small};
+use crate::on_kubernetes::until::until;
 
 /// No peering, that counts how often it was asked to bring something about, can stir, and remembers
 /// what it was told.

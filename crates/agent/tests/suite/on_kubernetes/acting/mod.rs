@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use sublet_crds::{RequestPhase, ResourceRequest};
 use sublet_wire::v1::Reservation;
 
-use world::{House, Town, clusters, until};
+use crate::on_kubernetes::until::until;
+use world::{House, Town, clusters};
 
 /// Two clusters, and a broker between them. Rome borrows, Milan lends.
 struct World {

@@ -10,9 +10,10 @@ use sublet_crds::RequestPhase;
 use sublet_testkit::Cluster;
 
 use super::crashes::{is_sprung, restart, trap};
-use super::world::{Town, until};
+use super::world::Town;
 use super::{World, small};
 use crate::old_broker::{OldBroker, reservation};
+use crate::on_kubernetes::until::until;
 
 pub(super) async fn an_old_broker_is_understood(clusters: &[Cluster], mut world: World) {
     world.rome.kill().await;

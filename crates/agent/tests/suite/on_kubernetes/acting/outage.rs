@@ -8,8 +8,8 @@ use sublet_crds::condition::{Type, holds};
 use sublet_crds::{ProviderInstruction, RequestPhase, ReservationInstruction};
 use sublet_crds::{ProviderInstructionSpec, ReservationInstructionSpec};
 
-use super::world::until;
 use super::{World, small};
+use crate::on_kubernetes::until::until;
 
 pub(super) async fn what_is_asked_and_given_back_while_the_broker_is_away_happens_later(
     world: &mut World,

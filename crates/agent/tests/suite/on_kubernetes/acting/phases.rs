@@ -6,8 +6,8 @@ use sublet_agent::transport::Broker as _;
 use sublet_crds::RequestPhase;
 
 use super::crashes::{restart, trap};
-use super::world::until;
 use super::{World, small};
+use crate::on_kubernetes::until::until;
 
 async fn goes(world: &World, name: &str) {
     world.delete(name).await;

@@ -26,9 +26,6 @@ use super::line::Line;
 use super::looking::Counting;
 use crate::authority::Authority;
 
-/// How long anything may take before the test gives up.
-pub(super) const PATIENCE: Duration = Duration::from_secs(40);
-
 /// Where the agents keep instructions, as the role has it.
 pub(super) const NAMESPACE: &str = "sublet";
 
@@ -227,20 +224,4 @@ pub(super) fn clusters() -> Vec<Cluster> {
             .unwrap();
     }
     clusters
-}
-
-/// Waits for a condition, and says which one did not come.
-pub(super) async fn until<T, F>(what: &str, mut look: impl FnMut() -> F) -> T
-where
-    F: Future<Output = Option<T>>,
-{
-    let found = tokio::time::timeout(PATIENCE, async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    });
-    found.await.unwrap_or_else(|_| panic!("never came: {what}"))
 }

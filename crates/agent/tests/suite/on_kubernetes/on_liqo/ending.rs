@@ -8,7 +8,8 @@ use sublet_testkit::wait::Stopwatch;
 
 use super::guests::{HOME, offload, offloadings, pod_path, put, remote, stay_home};
 use super::snapshot::Snapshot;
-use super::world::{World, is_gone, small, until, when_gone};
+use super::world::{World, is_gone, small, when_gone};
+use crate::on_kubernetes::until::until;
 
 pub(super) async fn a_release_leaves_nothing_behind(world: &mut World<'_>) {
     let before = Snapshot::of(world);

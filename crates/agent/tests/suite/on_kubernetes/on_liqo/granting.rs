@@ -4,17 +4,17 @@ use std::sync::atomic::Ordering;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519};
 use serde_json::{Value, json};
-use sublet_agent::peering::{Peering as _, Progress};
+use sublet_agent::peering::{Peering as _, Progress, Why};
 use sublet_core::resources::{Kind, Resources};
+use sublet_crds::Obstacle;
 
+use super::hostile::{Rogue, SLICE, forged, refusals, slice};
 use super::snapshot::Snapshot;
-use super::world::{World, condition, small, stolen, until, when};
+use super::world::{World, condition, small, when};
+use crate::on_kubernetes::until::until;
 
 const NODES: &str = "/api/v1/nodes";
-/// In full, because Kubernetes has a kind of that name too.
-const SLICE: &str = "resourceslices.authentication.liqo.io";
 
 pub(super) async fn a_node_is_exactly_as_large_as_its_reservation(world: &mut World<'_>) {
     let before = Snapshot::of(world);
@@ -98,7 +98,10 @@ pub(super) async fn a_slice_without_a_reservation_is_denied(world: &mut World<'_
     let borrowed = world.rome.order("rsv-none", &small());
     let denied = || async {
         match world.rome.peering.establish(&borrowed).await {
-            Progress::Pending(why) if why.contains("there is no reservation") => Some(()),
+            Progress::Pending(why) if why.message.contains("there is no reservation") => {
+                assert_eq!(why.obstacle, Some(Obstacle::SliceDenied));
+                Some(())
+            }
             Progress::Ready => panic!("nobody has granted it"),
             _ => None,
         }
@@ -133,17 +136,15 @@ pub(super) async fn whoever_asks_for_more_gets_what_is_reserved(world: &mut Worl
 /// With the certificate that Liqo has given to Rome for its control plane.
 pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
     world.keep("rsv-self", &small()).await;
-    let (_folder, path) = stolen(world, "kubeconfig-controlplane-milan");
-    let milan = &world.rig.clusters[1];
-    let kubectl = |arguments: &[&str]| {
-        let tenant = ["-n", "liqo-tenant-rome"];
-        milan.kubectl_as(&path, &[&tenant, arguments].concat()).map_err(|error| error.to_string())
-    };
+    let (rogue, before) = (Rogue::of_cluster(world), refusals(world));
+    let kubectl = |arguments: &[&str]| rogue.kubectl(world, arguments);
     kubectl(&["get", SLICE, "rsv-self"]).unwrap();
     let status = r#"{"status":{"resources":{"cpu":"64"}}}"#;
     let status = ["patch", SLICE, "rsv-self", "--subresource=status", "--type=merge", "-p", status];
     let refused = kubectl(&status).unwrap_err();
     assert!(refused.contains("may not write the status"), "{refused}");
+    let refused = rogue.create(world, &slice("rsv-default", "default", "64")).unwrap_err();
+    assert!(refused.contains("only slices of reservations"), "{refused}");
     let long = BASE64.encode([b'x'; 9000]);
     let since = json!({ "sublet.io/reclaimed-since": "2099-01-01T00:00:00Z" });
     let labels = |name: &str, value: &str| json!({ "metadata": { "labels": { name: value } } });
@@ -166,6 +167,8 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
     let orphaning = ["delete", SLICE, "rsv-self", "--cascade=orphan", "--wait=false"];
     let refused = kubectl(&orphaning).unwrap_err();
     assert!(refused.contains("may not leave anything behind"), "{refused}");
+    // Each of the twelve is counted where the operator looks.
+    assert!(refusals(world) >= before + 12);
     world.milan.is_ready(&world.milan.order("rsv-self", &small())).await;
     world.end("rsv-self").await;
 }
@@ -197,7 +200,9 @@ pub(super) async fn trouble_with_a_link_ends_nothing_that_was_granted(world: &mu
     set(true);
     for town in [&world.rome, &world.milan] {
         let progress = town.peering.establish(&town.order("rsv-cut", &small())).await;
-        let is_told = |why: &str| why.contains("nobody answers");
+        let is_told = |why: &Why| {
+            why.obstacle == Some(Obstacle::LiqoSilent) && why.message == "nobody answers"
+        };
         assert!(matches!(&progress, Progress::Pending(why) if is_told(why)), "{progress:?}");
         let progress = town.peering.establish(&town.order("rsv-new", &small())).await;
         assert!(matches!(&progress, Progress::Failed(why) if is_told(why)), "{progress:?}");
@@ -211,18 +216,6 @@ pub(super) async fn trouble_with_a_link_ends_nothing_that_was_granted(world: &mu
     set(false);
     world.keep("rsv-cut", &small()).await;
     world.end("rsv-cut").await;
-}
-
-/// A request for a certificate with one group more.
-fn forged(user: &str) -> String {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, user);
-    params.distinguished_name.push(DnType::OrganizationName, "rome");
-    let more = DnType::CustomDnType(vec![2, 5, 4, 10]);
-    params.distinguished_name.push(more, "kubeadm:cluster-admins");
-    let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
-    BASE64.encode(params.serialize_request(&key).unwrap().pem().unwrap())
 }
 
 pub(super) async fn whoever_wants_to_be_somebody_else_is_denied(world: &mut World<'_>) {
@@ -253,7 +246,10 @@ pub(super) async fn without_liqos_webhook_nothing_is_lent(world: &mut World<'_>)
     let asked = world.milan.links.asked.load(Ordering::Relaxed);
     let refused = || async {
         match world.milan.peering.establish(&order).await {
-            Progress::Pending(why) if why.contains("webhook") => Some(()),
+            Progress::Pending(why) if why.message.contains("webhook") => {
+                assert_eq!(why.obstacle, Some(Obstacle::NotLending));
+                Some(())
+            }
             _ => None,
         }
     };

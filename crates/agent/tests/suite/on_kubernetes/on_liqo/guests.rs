@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use sublet_testkit::Api;
 
 use super::world::{World, when, when_gone};
+use crate::on_kubernetes::until::until;
 
 /// A namespace of Rome's whose pods may go to Milan.
 pub(super) const HOME: &str = "demo";
@@ -62,6 +63,16 @@ pub(super) fn remote(api: &Api) -> Vec<Value> {
 
 /// Puts a pod of half a core on a node, and waits until it is in Milan.
 pub(super) async fn put(world: &World<'_>, name: &str, node: &str, metadata: Value) {
+    place(world, name, node, (metadata, json!({}))).await;
+}
+
+/// The same with more in its metadata and in its spec.
+pub(super) async fn place(
+    world: &World<'_>,
+    name: &str,
+    node: &str,
+    (metadata, spec): (Value, Value),
+) {
     let requests = json!({ "cpu": "500m", "memory": "64Mi" });
     let mut pod = json!({
         "metadata": { "name": name },
@@ -71,12 +82,14 @@ pub(super) async fn put(world: &World<'_>, name: &str, node: &str, metadata: Val
                              "resources": { "requests": requests, "limits": requests } }],
         },
     });
-    if let (Value::Object(all), Value::Object(more)) = (&mut pod["metadata"], metadata) {
-        all.extend(more);
+    for (part, more) in [("metadata", metadata), ("spec", spec)] {
+        if let (Value::Object(all), Value::Object(more)) = (&mut pod[part], more) {
+            all.extend(more);
+        }
     }
     world.rome.api.create(&format!("/api/v1/namespaces/{HOME}/pods"), &pod).unwrap();
     let there = || async {
         remote(&world.milan.api).iter().any(|pod| pod["metadata"]["name"] == name).then_some(())
     };
-    super::world::until(&format!("{name} in Milan"), there).await;
+    until(&format!("{name} in Milan"), there).await;
 }

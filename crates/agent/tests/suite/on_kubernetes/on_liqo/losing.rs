@@ -8,7 +8,8 @@ use sublet_testkit::Part;
 use sublet_testkit::wait::Stopwatch;
 
 use super::guests::{offload, pod_path, put, remote};
-use super::world::{World, is_gone, small, until, when, when_gone};
+use super::world::{World, is_gone, small, when, when_gone};
+use crate::on_kubernetes::until::until;
 
 pub(super) async fn a_lost_provider_is_given_up_and_cleans_up_when_it_returns(
     world: &mut World<'_>,

@@ -10,6 +10,7 @@ mod granting;
 mod ending;
 mod stubborn;
 mod losing;
+mod hostile;
 
 use sublet_testkit::wait::Stopwatch;
 
@@ -48,6 +49,8 @@ fn a_slice_is_exactly_what_is_reserved_and_nobody_can_take_more() {
         granting::what_somebody_else_changes_is_put_right_without_a_broker,
         granting::trouble_with_a_link_ends_nothing_that_was_granted,
         granting::whoever_wants_to_be_somebody_else_is_denied,
+        hostile::whoever_asks_for_more_is_cut_and_counted,
+        hostile::whoever_poses_as_another_gets_nothing,
         granting::without_liqos_webhook_nothing_is_lent,
     );
 }
@@ -69,6 +72,7 @@ fn an_end_comes_whoever_does_not_want_it() {
         stubborn::a_stuck_pod_stops_nobody_else,
         stubborn::a_requester_that_is_silent_loses_its_pods,
         stubborn::nobody_holds_on_to_what_is_over,
+        hostile::whoever_clings_to_what_is_over_loses_it,
         stubborn::what_nobody_wants_is_swept,
     );
 }

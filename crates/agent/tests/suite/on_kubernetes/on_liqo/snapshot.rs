@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use sublet_testkit::inventory;
 
-use super::world::{World, until};
+use super::world::World;
+use crate::on_kubernetes::until::until;
 
 /// What there was in both clusters.
 #[derive(Debug)]

@@ -4,10 +4,13 @@ use serde_json::json;
 use sublet_agent::peering::{Peering as _, Removal};
 use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
+use sublet_crds::Obstacle;
 
-use super::guests::{HOME, offload, pod_path, put, remote, stay_home};
+use super::guests::{offload, pod_path, put, remote, stay_home};
+use super::hostile::{Rogue, refusals};
 use super::snapshot::Snapshot;
-use super::world::{World, condition, is_gone, small, stolen, until, when, when_gone};
+use super::world::{World, condition, is_gone, small, when, when_gone};
+use crate::on_kubernetes::until::until;
 
 pub(super) async fn a_stuck_pod_stops_nobody_else(world: &mut World<'_>) {
     let before = Snapshot::of(world);
@@ -18,7 +21,10 @@ pub(super) async fn a_stuck_pod_stops_nobody_else(world: &mut World<'_>) {
     let stuck = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-stuck", &small()) };
     let told = || async {
         match world.rome.peering.withdraw(&stuck).await {
-            Removal::Pending(why) if why.contains("example.com/stuck") => Some(()),
+            Removal::Pending(why) if why.message.contains("example.com/stuck") => {
+                assert_eq!(why.obstacle, Some(Obstacle::PodsHeld));
+                Some(())
+            }
             Removal::Pending(_) => None,
             Removal::Gone => panic!("the pod is still there"),
         }
@@ -78,21 +84,8 @@ pub(super) async fn nobody_holds_on_to_what_is_over(world: &mut World<'_>) {
     world.keep("rsv-held", &small()).await;
     offload(world).await;
     put(world, "guest", "rsv-held", json!({})).await;
-    let secrets = "/api/v1/namespaces/liqo-tenant-milan/secrets";
-    let secrets = world.rome.api.get(secrets).unwrap();
-    let names = secrets["items"].as_array().unwrap().iter();
-    let names: Vec<_> =
-        names.map(|secret| secret["metadata"]["name"].as_str().unwrap().to_owned()).collect();
-    let of_slice = |name: &&String| name.starts_with("kubeconfig-") && name.contains("rsv-held");
-    let name = names.iter().find(of_slice).unwrap_or_else(|| panic!("{names:?}"));
-    let (_folder, path) = stolen(world, name);
-    let there = format!("{HOME}-rome");
-    let milan = &world.rig.clusters[1];
-    let kubectl = |arguments: &[&str]| {
-        milan
-            .kubectl_as(&path, &[&["-n", &there], arguments].concat())
-            .map_err(|error| error.to_string())
-    };
+    let (rogue, known) = (Rogue::of_slice(world, "rsv-held"), refusals(world));
+    let kubectl = |arguments: &[&str]| rogue.kubectl(world, arguments);
     kubectl(&["get", "shadowpods", "guest"]).unwrap();
     let held = r#"{"metadata":{"finalizers":["example.com/held"]}}"#;
     let refused = kubectl(&["patch", "shadowpods", "guest", "--type=merge", "-p", held]);
@@ -101,6 +94,7 @@ pub(super) async fn nobody_holds_on_to_what_is_over(world: &mut World<'_>) {
     let orphaning = ["delete", "shadowpods", "guest", "--cascade=orphan", "--wait=false"];
     let refused = kubectl(&orphaning).unwrap_err();
     assert!(refused.contains("may not leave pods behind"), "{refused}");
+    assert!(refusals(world) >= known + 2, "what a policy refuses is counted");
     let held = json!({ "metadata": { "finalizers": ["example.com/held"] } });
     world.milan.api.patch(&world.milan.slice("rsv-held"), &held).unwrap();
     world.end("rsv-held").await;

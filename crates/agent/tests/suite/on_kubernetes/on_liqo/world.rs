@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
+use crate::on_kubernetes::until::until;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::FutureExt;
@@ -14,7 +14,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use sublet_agent::metrics::Metrics;
 use sublet_agent::peering::liqo::link::{LinkState, Links, Reason, Trouble};
-use sublet_agent::peering::liqo::{LiqoPeering, Settings};
+use sublet_agent::peering::liqo::{Extras, LiqoPeering, Settings};
 use sublet_agent::peering::{Peering as _, Progress, Removal};
 use sublet_agent::transport::Order;
 use sublet_core::id::{ClusterId, Generation};
@@ -26,15 +26,17 @@ use sublet_wire::v1::Message;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 pub(super) const NAMESPACE: &str = "sublet";
 /// How long pods may take to leave, in these tests.
 pub(super) const EVICTION: Span = Span::from_secs(3);
 
+/// How long slices are kept that are denied, in these tests.
+pub(super) const DENIED: Span = Span::from_secs(5);
+
 /// Two clusters with Liqo on them.
 pub(super) struct Rig {
     pub(super) clusters: Vec<Cluster>,
-    _liqo: Vec<Liqo>,
+    pub(super) liqo: Vec<Liqo>,
 }
 
 impl Rig {
@@ -56,7 +58,7 @@ impl Rig {
         for (cluster, peer) in [(&clusters[0], "milan"), (&clusters[1], "rome")] {
             bind_tenant_role(cluster, peer);
         }
-        Self { clusters, _liqo: liqo }
+        Self { clusters, liqo }
     }
 }
 
@@ -204,7 +206,9 @@ fn begin(client: &Client, links: &Arc<ByHand>) -> (Arc<LiqoPeering>, Arc<Metrics
         eviction: EVICTION,
         patience: Span::from_secs(6),
         grace: Span::from_secs(2),
-        ..Settings::plain(NAMESPACE)
+        denied: DENIED,
+        extras: Extras { pods: 110, storage: 20 << 30 },
+        namespace: NAMESPACE.to_owned(),
     };
     let metrics = Arc::new(Metrics::new());
     let (peering, keeper) = LiqoPeering::new(
@@ -322,20 +326,4 @@ pub(super) fn is_gone(api: &Api, path: &str) -> bool {
 pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     let conditions = object["status"]["conditions"].as_array()?;
     conditions.iter().find(|condition| condition["type"] == kind)?["status"].as_str()
-}
-
-/// Waits for a condition, and says which one did not come.
-pub(super) async fn until<T, F>(what: &str, mut look: impl FnMut() -> F) -> T
-where
-    F: Future<Output = Option<T>>,
-{
-    let found = tokio::time::timeout(PATIENCE, async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(40)).await;
-        }
-    });
-    found.await.unwrap_or_else(|_| panic!("never came: {what}"))
 }

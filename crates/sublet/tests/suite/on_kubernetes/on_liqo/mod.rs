@@ -1,4 +1,8 @@
 //! Joined clusters, with nothing but programs as people run them. `cargo xtask test` knows such tests by
 //! the name of this module, and leaves them out, by name, where Liqo cannot be had.
 
+mod side;
+mod dice;
 mod whole;
+mod crowd;
+mod killed;

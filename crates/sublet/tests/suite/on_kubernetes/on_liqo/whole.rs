@@ -1,69 +1,20 @@
 //! The whole life of a reservation: a broker, two agents and Liqo as processes, and kubectl.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
+use sublet_testkit::Setup;
 use sublet_testkit::wait::Stopwatch;
-use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier, inventory, wait_for};
 
-use super::super::member::{Member, PATIENCE, at_broker, comes};
+use super::super::member::{REQUEST, at_broker, comes};
+use super::side::{self, Side, lends};
 use crate::broker::Town;
 
-const RBAC: &str = include_str!("../../../../../../deploy/agent/rbac-liqo.yaml");
+/// Cores of the nodes of each: shop has little, edge has much.
+const CLUSTERS: [(&str, &str); 2] = [("shop", "2"), ("edge", "16")];
 
-const REQUEST: &str = "\
-apiVersion: rear.fluidos.eu/v1alpha1
-kind: ResourceRequest
-metadata:
-  name: burst
-  namespace: default
-spec:
-  requestedCPU: \"4\"
-  requestedMemory: 8Gi
-  duration: 1h
-";
-
-/// Pods go to the other cluster by its name, and to the reservation by its label.
-const OFFLOADING: &str = "\
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: web
----
-apiVersion: offloading.liqo.io/v1beta1
-kind: NamespaceOffloading
-metadata:
-  name: offloading
-  namespace: web
-spec:
-  podOffloadingStrategy: LocalAndRemote
-  namespaceMappingStrategy: DefaultName
-  clusterSelector:
-    nodeSelectorTerms:
-      - matchExpressions: [{ key: liqo.io/remote-cluster-id, operator: In, values: [edge] }]
-";
-
-struct Side {
-    member: Member,
-    agent: Process,
-    _liqo: Liqo,
-}
-
-/// Two clusters with Liqo, and an agent in each: shop has little, edge has much.
-fn sides(town: &Town) -> Vec<Side> {
-    let names = [("shop", "2"), ("edge", "16")];
-    let clusters = Cluster::start_all(names.map(|(name, _)| Setup::whole_for_liqo(name))).unwrap();
-    let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
-    let join = |((cluster, liqo), (_, cores)): ((Cluster, Liqo), (&str, &str))| {
-        cluster.add_nodes(&Nodes::new("worker", 1).cpu(cores)).unwrap();
-        let member = Member::new(cluster, town);
-        member.cluster.apply(RBAC).unwrap();
-        let agent = member.agent(town, "agent", &["--link-idle=1s", "--log-level=debug"]);
-        agent.start().unwrap();
-        Side { member, agent, _liqo: liqo }
-    };
-    clusters.into_iter().zip(liqo).zip(names).map(join).collect()
-}
+/// Whose pods are to go there; the request is in another one.
+const NAMESPACE: &str = "web";
+const OFFLOADING: &str =
+    "/apis/offloading.liqo.io/v1beta1/namespaces/web/namespaceoffloadings/offloading";
 
 fn deployment(reservation: &str) -> String {
     let requests = json!({ "cpu": "500m", "memory": "64Mi" });
@@ -86,31 +37,6 @@ fn deployment(reservation: &str) -> String {
     .to_string()
 }
 
-/// What comes and goes, or stays, by itself: the keys that are known, and the lease of a machine.
-fn is_other(object: &str) -> bool {
-    object.ends_with(" sublet/sublet-liqo-keys") || object.contains(" kube-node-lease/worker")
-}
-
-/// What there is in a cluster.
-fn inventory_of(member: &Member) -> BTreeSet<String> {
-    let mut all = inventory(&member.cluster.api()).unwrap();
-    all.retain(|object| !is_other(object));
-    all
-}
-
-/// Waits until the broker and the object for people say so.
-fn lends(town: &Town, side: &Side, lends: bool) {
-    let Side { member, agent, .. } = side;
-    let status = if lends { "True" } else { "False" };
-    comes(agent, &format!("a cluster that lends: {lends}"), || {
-        let told = at_broker(town, member.cluster.name())?;
-        let object = member.object("advertisement", "cluster-advertisement")?;
-        let conditions = object["status"]["conditions"].as_array()?;
-        let lending = conditions.iter().find(|one| one["type"] == "Lending")?;
-        (told["lending"] == lends && lending["status"] == status).then_some(())
-    });
-}
-
 fn without_a_webhook_nothing_is_lent(town: &Town, side: &Side) {
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     let api = side.member.cluster.api();
@@ -125,20 +51,39 @@ fn without_a_webhook_nothing_is_lent(town: &Town, side: &Side) {
     lends(town, side, true);
 }
 
+/// A request of another namespace has no say in it by itself.
+fn its_pods_go_there_when_the_namespace_allows_it(shop: &Side) {
+    let Side { member, agent, .. } = shop;
+    comes(agent, "a word about a namespace that stays", || {
+        let events = member.cluster.kubectl_json(&["get", "events"]).ok()?;
+        let says = |event: &Value| {
+            let note = event["message"].as_str().unwrap_or_default();
+            event["reason"] == "NotOffloaded" && note.contains("sublet.io/may-be-offloaded=true")
+        };
+        events["items"].as_array()?.iter().any(says).then_some(())
+    });
+    assert!(member.cluster.api().get(OFFLOADING).is_err());
+    let label = ["label", "namespace", NAMESPACE, "sublet.io/may-be-offloaded=true"];
+    member.cluster.kubectl(&label).unwrap();
+    comes(agent, "a namespace over there", || {
+        let found = member.cluster.api().get(OFFLOADING).ok()?;
+        (found["status"]["offloadingPhase"] == "Ready").then_some(())
+    });
+}
+
 #[test]
 fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     let clock = Stopwatch::start();
     let town = Town::new();
-    let sides = sides(&town);
+    let sides = side::start(&town, |name| Setup::whole_for_liqo(name), &CLUSTERS);
     println!("two clusters with Liqo and agents after {:?}", clock.elapsed());
     let [shop, edge] = sides.as_slice() else { panic!("two clusters") };
-    for side in &sides {
-        lends(&town, side, true);
-    }
     without_a_webhook_nothing_is_lent(&town, edge);
-    let before: Vec<_> = sides.iter().map(|side| inventory_of(&side.member)).collect();
+    let before: Vec<_> = sides.iter().map(Side::inventory).collect();
+    shop.member.cluster.kubectl(&["create", "namespace", NAMESPACE]).unwrap();
     let clock = Stopwatch::start();
-    shop.member.cluster.apply(REQUEST).unwrap();
+    let request = format!("{REQUEST}  namespaces: [{NAMESPACE}]\n");
+    shop.member.cluster.apply(&request).unwrap();
     let usable = comes(&shop.agent, "the request to be usable", || {
         let found = shop.member.cluster.kubectl_json(&["get", "resourcerequest", "burst"]).ok()?;
         (found["status"]["phase"] == "Active").then_some(found)
@@ -150,14 +95,7 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     assert_eq!(node["status"]["allocatable"]["memory"], "8Gi");
     assert_eq!(node["metadata"]["labels"]["sublet.io/reservation"], id);
 
-    shop.member.cluster.apply(OFFLOADING).unwrap();
-    let ready = || {
-        let path =
-            "/apis/offloading.liqo.io/v1beta1/namespaces/web/namespaceoffloadings/offloading";
-        let found = shop.member.cluster.api().get(path).ok()?;
-        (found["status"]["offloadingPhase"] == "Ready").then_some(())
-    };
-    comes(&shop.agent, "a namespace over there", ready);
+    its_pods_go_there_when_the_namespace_allows_it(shop);
     shop.member.cluster.apply(&deployment(&id)).unwrap();
     shop.member.cluster.wait_until_deployed("web", "web").unwrap();
     let there = || {
@@ -175,15 +113,12 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     });
     println!("free again, with pods, after {:?}", clock.elapsed());
     assert_eq!(town.reservation(&id)["status"]["phase"], "Released");
-    shop.member.cluster.kubectl(&["delete", "namespace", "web", "--timeout=60s"]).unwrap();
-    for (Side { member, agent, .. }, before) in sides.iter().zip(&before) {
-        let mut left = Vec::new();
-        let again = wait_for("everything as before", PATIENCE, || {
-            let now = inventory_of(member);
-            left = now.symmetric_difference(before).cloned().collect();
-            left.is_empty().then_some(())
-        });
-        assert!(again.is_ok(), "{}: {left:#?}\n{}", member.cluster.name(), agent.log_tail());
+    comes(&shop.agent, "the namespace to be at home again", || {
+        shop.member.cluster.api().get(OFFLOADING).is_err().then_some(())
+    });
+    shop.member.cluster.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"]).unwrap();
+    for (side, before) in sides.iter().zip(&before) {
+        side.wait_until_as(before);
     }
     println!("everything is as before after {:?}", clock.elapsed());
 }

@@ -1,7 +1,7 @@
 //! How what is over ends.
 
 use serde_json::{Value, json};
-use sublet_agent::peering::{Networking, Peering as _, Progress, Removal};
+use sublet_agent::peering::{Networking, Peering as _, Progress, Removal, Why};
 use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
@@ -127,7 +127,7 @@ pub(super) async fn capacity_is_back_when_its_pods_are_gone(world: &mut World<'_
     .await;
     // The slice is smaller, and the pod is not.
     let removal = world.milan.peering.withdraw(&lent).await;
-    let waits = |why: &str| why.contains("still take cpu 1500m");
+    let waits = |why: &Why| why.message.contains("still take cpu 1500m");
     assert!(matches!(&removal, Removal::Pending(why) if waits(why)), "{removal:?}");
     world.rome.api.delete(&format!("/api/v1/namespaces/{HOME}/pods/large")).unwrap();
     tokio::select! {

@@ -43,7 +43,10 @@ pub(super) async fn two_reservations_are_one_slice_of_their_sum(world: &mut Worl
     let lent = Order { generation, ..world.milan.order(Side::Provider, "rsv-first", &smaller) };
     world.milan.record(&lent);
     let progress = world.milan.peering.establish(&lent).await;
-    assert!(matches!(&progress, Progress::Pending(why) if why.contains("cpu 3")), "{progress:?}");
+    assert!(
+        matches!(&progress, Progress::Pending(why) if why.message.contains("cpu 3")),
+        "{progress:?}"
+    );
     let borrowed = Order { generation, ..world.rome.order(Side::Requester, "rsv-first", &smaller) };
     tokio::join!(world.rome.keep(&borrowed), world.milan.keep(&lent));
     let made = |cpu: &'static str, memory: &'static str| {

@@ -4,8 +4,9 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::json;
-use sublet_agent::peering::{Peering as _, Progress, Removal};
+use sublet_agent::peering::{Peering as _, Progress, Removal, Why};
 use sublet_core::instruction::Side;
+use sublet_crds::Obstacle;
 use sublet_testkit::wait::Stopwatch;
 
 use super::world::{Snapshot, World, liqoctl, script, small, until};
@@ -19,7 +20,8 @@ pub(super) async fn whoever_does_nothing_is_not_believed(world: &mut World<'_>) 
     let order = world.rome.order(Side::Requester, "rsv-nothing", &small());
     world.rome.record(&order);
     let said = world.rome.says(&order, "liqoctl peer ended well, but").await;
-    assert!(matches!(said, Progress::Pending(why) if why.contains("there is no slice")));
+    let has = |why: &Why| why.message.contains("there is no slice");
+    assert!(matches!(&said, Progress::Pending(why) if has(why)), "{said:?}");
     // The real one puts it right.
     world.rome.restart_with(&liqoctl(), LONG).await;
     world.keep("rsv-nothing", &small()).await;
@@ -30,7 +32,7 @@ pub(super) async fn whoever_does_nothing_is_not_believed(world: &mut World<'_>) 
     let ended = async {
         loop {
             match world.rome.peering.withdraw(&borrowed).await {
-                Removal::Pending(why) if why.contains("still there") => return,
+                Removal::Pending(why) if why.message.contains("still there") => return,
                 Removal::Pending(_) => tokio::time::sleep(Duration::from_millis(40)).await,
                 Removal::Gone => panic!("it is not gone"),
             }
@@ -50,7 +52,7 @@ pub(super) async fn whoever_hangs_is_ended(world: &mut World<'_>) {
     world.rome.record(&order);
     let said = world.rome.says(&order, "was ended after").await;
     let text = "liqoctl peer was ended after 1s: waiting";
-    assert_eq!(said, Progress::Pending(text.to_owned()));
+    assert_eq!(said, Progress::Pending(Why::hindered(Obstacle::LiqoctlFailed, text)));
     // However many wait for it, and however often they ask, there is one at a time.
     let ids = || fs::read_to_string(folder.path().join("liqoctl.ids")).unwrap_or_default();
     let clock = Stopwatch::start();
@@ -91,7 +93,7 @@ pub(super) async fn whoever_fails_is_heard_and_tried_again(world: &mut World<'_>
     world.rome.record(&order);
     let said = world.rome.says(&order, "no route to host").await;
     let text = "liqoctl peer failed (exit status: 1): no route to host";
-    assert_eq!(said, Progress::Pending(text.to_owned()));
+    assert_eq!(said, Progress::Pending(Why::hindered(Obstacle::LiqoctlFailed, text)));
     world.keep("rsv-fails", &small()).await;
     world.end("rsv-fails").await;
     world.rome.restart_with(&real, LONG).await;
@@ -103,9 +105,9 @@ pub(super) async fn a_kubeconfig_must_be_there_and_of_that_cluster(world: &mut W
     let (place, own) = (world.rig.kubeconfig("milan"), world.rig.kubeconfig("rome"));
     let good = fs::read(&place).unwrap();
     for (content, wanted) in [
-        (None, format!("there is no kubeconfig of milan: put it at {}", place.display())),
+        (None, format!("there is no kubeconfig of milan at {}", place.display())),
         (Some(b"[oh dear".to_vec()), "is not a kubeconfig".to_owned()),
-        (Some(fs::read(&own).unwrap()), "is a kubeconfig of \\\"rome\\\"".to_owned()),
+        (Some(fs::read(&own).unwrap()), "is a kubeconfig of \"rome\"".to_owned()),
     ] {
         match content {
             None => fs::remove_file(&place).unwrap(),

@@ -25,7 +25,8 @@ use sublet_testkit::{Api, Cluster, Liqo, Part, Setup, Tier, inventory};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-pub(super) use super::super::world::{is_gone, until, when};
+pub(super) use super::super::world::{is_gone, when};
+pub(super) use crate::on_kubernetes::until::until;
 
 pub(super) const NAMESPACE: &str = "sublet";
 /// How long pods may take to leave, in these tests; and how long a requester has.
@@ -213,7 +214,8 @@ impl Town {
         until(wanted, || async {
             let progress = self.peering.establish(order).await;
             note(&last, &format!("{} {}: {progress:?}", self.name, order.reservation));
-            format!("{progress:?}").contains(wanted).then_some(progress)
+            let (Progress::Pending(why) | Progress::Failed(why)) = &progress else { return None };
+            why.to_string().contains(wanted).then_some(progress)
         })
         .await
     }

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::json;
-use sublet_agent::peering::liqo::link::LinkState;
+use sublet_agent::peering::liqo::link::{LinkState, Reason};
 use sublet_agent::relay::{Content, Header, LinkId, LiqoKey, Nonce, Signer, TenantOffer, seal};
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
@@ -13,7 +13,8 @@ use sublet_testkit::wait::Stopwatch;
 use sublet_wire::v1::Message;
 
 use super::relay::{inside, kind};
-use super::world::{Town, World, clock, folder, until};
+use super::world::{Town, World, clock, folder};
+use crate::on_kubernetes::until::until;
 
 const TENANT: &str =
     "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";
@@ -52,7 +53,7 @@ pub(super) async fn a_key_that_is_not_pinned_is_refused(world: &mut World) {
     world.milan.api.create(PINS, &pins).unwrap();
     let clock = Stopwatch::start();
     let is_so = |state: LinkState, is_final: bool| match state {
-        LinkState::Pending(why) => !is_final && why.contains("KeyNotPinned"),
+        LinkState::Pending(why) => !is_final && why.obstacle == Some(Reason::KeyNotPinned),
         LinkState::Failed(trouble) => {
             let said = trouble.to_string();
             assert!(said.contains("sublet-liqo-keys") && said.contains("SHA256:"), "{said}");
@@ -189,6 +190,17 @@ pub(super) async fn a_poser_is_nobody(world: &mut World) {
         })
         .await;
     }
+    // A letter of Milan's own, brought back to it in Rome's name or in its own.
+    let own = world.relay.sent().into_iter().find(|letter| letter.from == "milan").unwrap();
+    for from in ["rome", "milan"] {
+        let known = refused(&world.milan, "misdirected");
+        let (from, to) = (from.to_owned(), "milan".to_owned());
+        world.relay.inject(Message { from, to, ..own.clone() });
+        until("a refusal of what is for somebody else", || async {
+            (refused(&world.milan, "misdirected") > known).then_some(())
+        })
+        .await;
+    }
     // What is changed on the way is nothing any more.
     let mut changed = world.relay.sent().into_iter().find(|letter| letter.to == "milan").unwrap();
     let text = inside(&changed).to_string().replace("TenantOffer", "Unlink");
@@ -230,7 +242,7 @@ pub(super) async fn what_liqo_objects_to_is_said_to_both(world: &mut World) {
         world.relay.inject(forger.write(&link, Content::TenantOffer(offer)));
         until(&format!("{reason} at Milan"), || async {
             match world.milan.state(Side::Provider, &world.rome).await {
-                LinkState::Pending(why) => why.contains(reason).then_some(()),
+                LinkState::Pending(why) => why.to_string().starts_with(reason).then_some(()),
                 LinkState::Failed(trouble) => (trouble.reason.word() == reason).then_some(()),
                 LinkState::Ready => None,
             }
@@ -242,6 +254,7 @@ pub(super) async fn what_liqo_objects_to_is_said_to_both(world: &mut World) {
         })
         .await;
     }
+    assert!(refused(&world.milan, "csr") > 0);
     // The right one puts it right.
     world.linked().await;
     world.unused().await;

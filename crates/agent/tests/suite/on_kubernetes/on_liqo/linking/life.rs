@@ -11,7 +11,8 @@ use sublet_testkit::wait::Stopwatch;
 use tokio::sync::mpsc;
 
 use super::relay::{Fate, kind};
-use super::world::{Town, World, until};
+use super::world::{Town, World};
+use crate::on_kubernetes::until::until;
 
 pub(super) async fn a_link_comes_from_nothing_and_leaves_nothing(world: &mut World) {
     let mut times = Vec::new();

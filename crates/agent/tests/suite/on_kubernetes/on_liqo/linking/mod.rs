@@ -6,6 +6,7 @@ mod snapshot;
 mod world;
 mod life;
 mod repairs;
+mod keys;
 mod hostile;
 
 use sublet_testkit::wait::Stopwatch;
@@ -50,7 +51,9 @@ fn what_somebody_breaks_is_made_whole() {
         repairs::an_identity_deleted_under_a_slice_is_back,
         repairs::what_the_agent_may_not_see_stays,
         repairs::everything_of_one_side_deleted_is_back,
-        repairs::new_keys_of_the_requester_are_taken_when_the_pin_says_so,
+        keys::a_certificate_that_liqo_renews_changes_nothing_else,
+        keys::new_keys_of_the_provider_are_taken_when_the_pin_says_so,
+        keys::new_keys_of_the_requester_are_taken_when_the_pin_says_so,
     );
 }
 

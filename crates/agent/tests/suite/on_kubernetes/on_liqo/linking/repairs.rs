@@ -1,26 +1,23 @@
 //! What people do to the objects of a link, and how it comes right.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use rcgen::KeyPair;
 use serde_json::{Value, json};
-use sublet_agent::peering::liqo::link::{LinkState, Links};
+use sublet_agent::peering::liqo::link::Links;
 use sublet_core::instruction::Side;
 use sublet_testkit::Api;
 use sublet_testkit::wait::Stopwatch;
 
-use super::world::{Town, World, until};
+use super::world::{Town, World};
+use crate::on_kubernetes::until::until;
 
-const TENANT: &str =
+pub(super) const TENANT: &str =
     "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";
-const IDENTITY: &str = "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-milan/\
+pub(super) const IDENTITY: &str = "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-milan/\
                         identities/controlplane-milan";
 const SLICES: &str =
     "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-milan/resourceslices";
 const REPLICAS: &str =
     "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/resourceslices";
 const CSRS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-const PINS: &str = "/api/v1/namespaces/sublet/configmaps/sublet-liqo-keys";
 
 fn uid(api: &Api, path: &str) -> Option<Value> {
     Some(api.get(path).ok()?["metadata"]["uid"].clone())
@@ -36,7 +33,7 @@ async fn another(api: &Api, path: &str, before: &Value) -> Value {
 }
 
 /// Asks for a slice, and waits until Liqo has brought it to Milan and believes who it is from.
-async fn replicated(world: &World, name: &str) {
+pub(super) async fn replicated(world: &World, name: &str) {
     let slice = json!({
         "apiVersion": "authentication.liqo.io/v1beta1",
         "kind": "ResourceSlice",
@@ -67,7 +64,7 @@ async fn replicated(world: &World, name: &str) {
 }
 
 /// Removes slices as their owner would, and what Liqo leaves behind of them.
-async fn removed(world: &World, names: &[&str]) {
+pub(super) async fn removed(world: &World, names: &[&str]) {
     for name in names {
         world.rome.api.delete(&format!("{SLICES}/{name}")).unwrap();
     }
@@ -165,52 +162,4 @@ pub(super) async fn everything_of_one_side_deleted_is_back(world: &mut World) {
     }
     world.unused().await;
     world.over().await;
-}
-
-pub(super) async fn new_keys_of_the_requester_are_taken_when_the_pin_says_so(world: &mut World) {
-    world.linked().await;
-    let old = world.rome.api.get(IDENTITY).unwrap()["spec"]["authParams"]["signedCRT"].clone();
-    let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
-    let public = key.public_key_pem().replace("\r\n", "\n");
-    let data = json!({
-        "privateKey": BASE64.encode(key.serialize_pem().replace("\r\n", "\n")),
-        "publicKey": BASE64.encode(&public),
-    });
-    let keys = "/api/v1/namespaces/liqo/secrets/authentication-keys";
-    world.rome.api.patch(keys, &json!({ "data": data })).unwrap();
-    // Nobody sees that by itself before it matters: an agent looks when it starts.
-    world.rome.restart(None).await;
-
-    let refused = |state: &LinkState| match state {
-        LinkState::Pending(why) => why.contains("KeyNotPinned"),
-        LinkState::Failed(trouble) => trouble.reason.word() == "KeyNotPinned",
-        LinkState::Ready => false,
-    };
-    until("the requester to be refused", || async {
-        refused(&world.rome.state(Side::Requester, &world.milan).await).then_some(())
-    })
-    .await;
-    assert!(world.milan.counted("sublet_agent_letters_refused_total{reason=\"pin\"}") > 0);
-    let tenant = world.milan.api.get(TENANT).unwrap();
-    assert_ne!(tenant["spec"]["publicKey"], data["publicKey"]);
-
-    // The operator of Milan has talked to the one of Rome.
-    let clock = Stopwatch::start();
-    world.milan.api.patch(PINS, &json!({ "data": { "rome": public } })).unwrap();
-    until("the new certificate", || async {
-        let now = world.rome.api.get(IDENTITY).ok()?;
-        (now["spec"]["authParams"]["signedCRT"] != old).then_some(())
-    })
-    .await;
-    world.linked().await;
-    eprintln!("with its new key, it was linked again after {:?}", clock.elapsed());
-    let tenant = world.milan.api.get(TENANT).unwrap();
-    assert_eq!(tenant["spec"]["publicKey"], data["publicKey"]);
-    replicated(world, "rsv-new-key").await;
-    removed(world, &["rsv-new-key"]).await;
-    world.unused().await;
-    world.over().await;
-    // What was pinned for it stays.
-    assert!(world.milan.api.get(PINS).unwrap()["data"]["rome"].is_string());
-    assert!(world.rome.api.get(&Town::secret("milan", "liqo-signed-nonce")).is_err());
 }

@@ -1,7 +1,6 @@
 //! Two clusters with Liqo, and in each an agent that keeps links and does nothing else.
 
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +22,8 @@ use tokio::task::JoinSet;
 use super::relay::Relay;
 use super::snapshot;
 use crate::authority::Authority;
+use crate::on_kubernetes::until::{PATIENCE, until};
 
-/// How long anything may take before the test gives up.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// Where the agents keep their objects, as the role has it.
 pub(super) const NAMESPACE: &str = "sublet";
 /// How long a link is kept that nobody needs, in these tests.
@@ -221,17 +219,5 @@ impl World {
         self.relay.forget();
         self.rome.restart(None).await;
         self.milan.restart(None).await;
-    }
-}
-
-/// Looks again and again until there is something.
-pub(super) async fn until<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {
-    let clock = Stopwatch::start();
-    loop {
-        if let Some(found) = look().await {
-            return found;
-        }
-        assert!(clock.elapsed() < PATIENCE, "waited in vain for {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

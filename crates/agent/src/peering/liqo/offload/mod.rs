@@ -1,0 +1,123 @@
+//! Namespaces whose pods may go where something is reserved, because a request names them.
+//!
+//! One object of Liqo's says it for each namespace, whoever wants it, so it is written from all
+//! requests at once: what is wanted is compared with what there is after every change, and nothing is
+//! remembered but what is written on the object itself. Clusters are selected by their name: with a
+//! label of the reservation Liqo would go round in circles.
+
+mod act;
+mod plan;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Config, Event, watcher};
+use kube::{Api, Client, ResourceExt};
+use sublet_crds::ResourceRequest;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use self::act::Ground;
+
+/// Requests that change together are looked at together.
+const TOGETHER: Duration = Duration::from_millis(50);
+/// How soon it is tried again when something did not work, or may not be.
+const AGAIN: Duration = Duration::from_secs(2);
+/// How often it is looked whether somebody changed what we wrote.
+const LOOK_EVERY: Duration = Duration::from_mins(10);
+/// How long a look may take.
+const LOOK_MAX: Duration = Duration::from_secs(30);
+
+/// The task that sends namespaces away and takes them home.
+pub struct Offloader {
+    ground: Ground,
+    /// The requests that name namespaces, by their UID: only their changes matter.
+    naming: BTreeSet<String>,
+    /// Is there something to take home?
+    is_away: bool,
+    next: Instant,
+}
+
+impl Offloader {
+    /// Instructions are in `namespace`; requests may be in any.
+    pub fn new(client: &Client, namespace: &str) -> Self {
+        let ground = Ground::new(client, namespace);
+        Self { ground, naming: BTreeSet::new(), is_away: true, next: Instant::now() }
+    }
+
+    /// Works until the agent stops; it can be cut anywhere.
+    pub async fn run(mut self, mut stopping: watch::Receiver<bool>) {
+        tokio::select! {
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+            () = self.work() => {}
+        }
+    }
+
+    async fn work(&mut self) {
+        let everywhere: Api<ResourceRequest> = self.ground.requests.clone();
+        let mut requests = watcher(everywhere, Config::default()).default_backoff().boxed();
+        let recorded = self.ground.instructions.clone();
+        let mut recorded = watcher(recorded, Config::default()).default_backoff().boxed();
+        loop {
+            tokio::select! {
+                Some(event) = requests.next() => self.on_request(&event),
+                Some(event) = recorded.next() => {
+                    // What was recorded is kept by; only its end changes anything.
+                    if self.is_away && matches!(event, Ok(Event::Delete(_) | Event::InitDone)) {
+                        self.soon(TOGETHER);
+                    }
+                }
+                () = sleep_until(self.next), if self.is_away || !self.naming.is_empty() => {
+                    self.look().await;
+                }
+            }
+        }
+    }
+
+    fn on_request(&mut self, event: &Result<Event<ResourceRequest>, watcher::Error>) {
+        let request = match event {
+            Ok(Event::Apply(request) | Event::InitApply(request) | Event::Delete(request)) => {
+                request
+            }
+            Ok(Event::Init | Event::InitDone) => return,
+            Err(error) => {
+                tracing::warn!(%error, "a watch was cut; it is opened again");
+                return;
+            }
+        };
+        let uid = request.uid().unwrap_or_default();
+        let names_some = !request.spec.namespaces.is_empty();
+        let did_before = self.naming.contains(&uid);
+        if names_some && !matches!(event, Ok(Event::Delete(_))) {
+            self.naming.insert(uid);
+        } else {
+            self.naming.remove(&uid);
+        }
+        if names_some || did_before {
+            self.is_away = true;
+            self.soon(TOGETHER);
+        }
+    }
+
+    fn soon(&mut self, after: Duration) {
+        self.next = self.next.min(Instant::now() + after);
+    }
+
+    async fn look(&mut self) {
+        let looked = timeout(LOOK_MAX, self.ground.look()).await;
+        let after = match looked {
+            Ok(Ok(seen)) => {
+                self.is_away = seen.is_away;
+                if seen.is_as_wanted { LOOK_EVERY } else { AGAIN }
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "which namespaces are to go where could not be looked at");
+                AGAIN
+            }
+            Err(_) => AGAIN,
+        };
+        self.next = Instant::now() + after;
+    }
+}

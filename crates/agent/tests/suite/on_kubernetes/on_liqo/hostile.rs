@@ -1,0 +1,264 @@
+//! A requester that wants more than it was given, with the certificates that Liqo really gave to it.
+//! Each attempt comes to nothing, and is counted: by the agent, or by the API server whose policies
+//! refused it.
+
+use std::path::PathBuf;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519};
+use serde_json::{Value, json};
+use sublet_agent::transport::Order;
+use sublet_core::instruction::Duty;
+use sublet_testkit::{Controller, Process};
+
+use super::guests::{HOME, offload, place, remote, stay_home};
+use super::snapshot::Snapshot;
+use super::world::{World, condition, is_gone, small, stolen, when, when_gone};
+use crate::on_kubernetes::until::until;
+
+/// In full, because Kubernetes has a kind of that name too.
+pub(super) const SLICE: &str = "resourceslices.authentication.liqo.io";
+
+/// Somebody in Rome who speaks to Milan's API server without Liqo.
+pub(super) struct Rogue {
+    folder: tempfile::TempDir,
+    kubeconfig: PathBuf,
+    namespace: String,
+}
+
+impl Rogue {
+    /// With the identity of the whole cluster.
+    pub(super) fn of_cluster(world: &World<'_>) -> Self {
+        let (folder, kubeconfig) = stolen(world, "kubeconfig-controlplane-milan");
+        Self { folder, kubeconfig, namespace: "liqo-tenant-rome".to_owned() }
+    }
+
+    /// With the identity of one slice, where its pods are.
+    pub(super) fn of_slice(world: &World<'_>, slice: &str) -> Self {
+        let secrets = "/api/v1/namespaces/liqo-tenant-milan/secrets";
+        let secrets = world.rome.api.get(secrets).unwrap();
+        let names = secrets["items"].as_array().unwrap().iter();
+        let mut names = names.map(|secret| secret["metadata"]["name"].as_str().unwrap());
+        let is_its = |name: &&str| name.starts_with("kubeconfig-") && name.contains(slice);
+        let (folder, kubeconfig) = stolen(world, names.find(is_its).unwrap());
+        Self { folder, kubeconfig, namespace: format!("{HOME}-rome") }
+    }
+
+    fn elsewhere(mut self, namespace: &str) -> Self {
+        namespace.clone_into(&mut self.namespace);
+        self
+    }
+
+    pub(super) fn kubectl(&self, world: &World<'_>, arguments: &[&str]) -> Result<String, String> {
+        let arguments = [&["-n", &self.namespace], arguments].concat();
+        let done = world.rig.clusters[1].kubectl_as(&self.kubeconfig, &arguments);
+        done.map_err(|error| error.to_string())
+    }
+
+    pub(super) fn create(&self, world: &World<'_>, object: &Value) -> Result<String, String> {
+        let file = self.folder.path().join("object.json");
+        std::fs::write(&file, object.to_string()).unwrap();
+        self.kubectl(world, &["create", "-f", file.to_str().unwrap()])
+    }
+}
+
+/// A slice as the rogue would like it, without Rome's Liqo.
+pub(super) fn slice(name: &str, class: &str, cpu: &str) -> Value {
+    json!({
+        "apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",
+        "metadata": { "name": name, "labels": {
+            "liqo.io/replicated": "true", "liqo.io/originID": "rome",
+            "liqo.io/remoteID": "milan", "liqo.io/remote-cluster-id": "rome",
+        }},
+        "spec": {
+            "class": class, "providerClusterID": "milan", "consumerClusterID": "rome",
+            "resources": { "cpu": cpu, "memory": "4Gi", "pods": "110" },
+        },
+    })
+}
+
+const CLASS: &str = "sublet.io/reservation";
+
+/// Rome's own Liqo, which removes in Milan what is not in Rome: a rogue would not let it.
+fn replicator<'a>(world: &'a World<'_>) -> &'a Process {
+    world.rig.liqo[0].controller(Controller::Replicator).unwrap()
+}
+
+/// How often Milan's API server refused something because of our policies.
+pub(super) fn refusals(world: &World<'_>) -> u64 {
+    let page = world.rig.clusters[1].kubectl(&["get", "--raw", "/metrics"]).unwrap();
+    let name = "apiserver_validating_admission_policy_check_total{";
+    let ours = page.lines().filter(|line| {
+        line.starts_with(name)
+            && line.contains("policy=\"sublet-liqo-")
+            && line.contains("enforcement_action=\"deny\"")
+    });
+    ours.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+}
+
+/// How often Milan's agent decided so.
+fn decided(world: &World<'_>, decision: &str) -> u64 {
+    let name = format!("sublet_agent_slices_total{{decision=\"{decision}\"}}");
+    let page = world.milan.metrics.page();
+    let line = page.lines().find_map(|line| line.strip_prefix(&name).map(str::to_owned));
+    line.map_or(0, |count| count.trim().parse().unwrap())
+}
+
+async fn is_decided(world: &World<'_>, decision: &str, times: u64) {
+    let what = format!("{decision} for the {times}. time");
+    until(&what, || async { (decided(world, decision) >= times).then_some(()) }).await;
+    assert_eq!(decided(world, decision), times, "{decision}");
+}
+
+fn is_denied(slice: &Value) -> bool {
+    condition(slice, "Resources") == Some("Denied")
+}
+
+/// Before and after the grant, it asks for more than is reserved.
+pub(super) async fn whoever_asks_for_more_is_cut_and_counted(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    replicator(world).kill();
+    let (rogue, cut) = (Rogue::of_cluster(world), decided(world, "cut"));
+    let order = world.milan.order("rsv-greedy", &small());
+    world.instruct(&order);
+    rogue.create(world, &slice("rsv-greedy", CLASS, "64")).unwrap();
+    let path = world.milan.slice("rsv-greedy");
+    let is_granted = |slice: &Value| condition(slice, "Resources") == Some("Accepted");
+    let granted = when(&world.milan.api, &path, is_granted).await;
+    assert_eq!(granted["status"]["resources"]["cpu"], "2");
+    is_decided(world, "cut", cut + 1).await;
+    let more = r#"{"spec":{"resources":{"cpu":"128","nvidia.com/gpu":"8"}}}"#;
+    rogue.kubectl(world, &["patch", SLICE, "rsv-greedy", "--type=merge", "-p", more]).unwrap();
+    is_decided(world, "cut", cut + 2).await;
+    let granted = world.milan.api.get(&path).unwrap();
+    assert_eq!(granted["status"]["resources"]["cpu"], "2");
+    assert!(granted["status"]["resources"]["nvidia.com/gpu"].is_null());
+    assert!(granted["status"]["conditions"].to_string().contains("and not cpu 128"), "{granted}");
+    world.tell_end("rsv-greedy");
+    world.milan.is_gone(&Order { duty: Duty::Gone, ..order }).await;
+    world.forget("rsv-greedy");
+    replicator(world).start().unwrap();
+    before.is_back(world).await;
+}
+
+/// In its own name, and in others'.
+pub(super) async fn whoever_poses_as_another_gets_nothing(world: &mut World<'_>) {
+    let rogue = Rogue::of_cluster(world);
+    replicator(world).kill();
+    let names = ["for_another", "bad_request", "discarded"];
+    let [for_another, bad_request, discarded] = names.map(|name| decided(world, name));
+    // Of Turin's reservation it knows the name.
+    let turins =
+        Order { peer: "turin".parse().unwrap(), ..world.milan.order("rsv-turins", &small()) };
+    world.instruct(&turins);
+    rogue.create(world, &slice("rsv-turins", CLASS, "2")).unwrap();
+    let denied = when(&world.milan.api, &world.milan.slice("rsv-turins"), is_denied).await;
+    assert!(denied["status"]["conditions"].to_string().contains("ReservedForAnother"), "{denied}");
+    is_decided(world, "for_another", for_another + 1).await;
+    let namespace = json!({ "metadata": { "name": "liqo-tenant-turin" } });
+    world.milan.api.create("/api/v1/namespaces", &namespace).unwrap();
+    let there = Rogue::of_cluster(world).elsewhere("liqo-tenant-turin");
+    let refused = there.create(world, &slice("rsv-turins", CLASS, "2")).unwrap_err();
+    assert!(refused.contains("forbidden"), "{refused}");
+    let known = refusals(world);
+    let mut posing = slice("rsv-posing", CLASS, "2");
+    posing["spec"]["consumerClusterID"] = json!("turin");
+    let refused = rogue.create(world, &posing).unwrap_err();
+    assert!(refused.contains("in its own name alone"), "{refused}");
+    assert!(refusals(world) > known, "what a policy refuses is counted");
+    world.milan.api.delete("/api/v1/namespaces/liqo-tenant-turin").unwrap();
+
+    // With a certificate it would like to be an administrator.
+    let order = world.milan.order("rsv-forger", &small());
+    world.instruct(&order);
+    let mut forging = slice("rsv-forger", CLASS, "2");
+    forging["spec"]["csr"] = json!(forged("rsv-forger"));
+    rogue.create(world, &forging).unwrap();
+    let denied = when(&world.milan.api, &world.milan.slice("rsv-forger"), is_denied).await;
+    assert!(denied["status"]["conditions"].to_string().contains("BadCertificateRequest"));
+    is_decided(world, "bad_request", bad_request + 1).await;
+    let quotas = world.milan.api.get(&world.milan.liqo("offloading", "quotas")).unwrap();
+    assert_eq!(quotas["items"], json!([]));
+
+    // What is denied does not stay for ever, and does not keep the link.
+    for name in ["rsv-turins", "rsv-forger"] {
+        world.forget(name);
+        when_gone(&world.milan.api, &world.milan.slice(name)).await;
+    }
+    is_decided(world, "discarded", discarded + 2).await;
+    when_gone(&world.milan.api, "/api/v1/namespaces/liqo-tenant-turin").await;
+    replicator(world).start().unwrap();
+}
+
+/// A request for a certificate with one group more.
+pub(super) fn forged(user: &str) -> String {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, user);
+    params.distinguished_name.push(DnType::OrganizationName, "rome");
+    let more = DnType::CustomDnType(vec![2, 5, 4, 10]);
+    params.distinguished_name.push(more, "kubeadm:cluster-admins");
+    let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
+    BASE64.encode(params.serialize_request(&key).unwrap().pem().unwrap())
+}
+
+/// A pod that would take days to end, on a machine whose kubelet nobody hurries.
+pub(super) async fn whoever_clings_to_what_is_over_loses_it(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    let names = ["over", "no_reservation"];
+    let [over, no_reservation] = names.map(|name| decided(world, name));
+    world.keep("rsv-cling", &small()).await;
+    offload(world).await;
+    let spec = json!({ "terminationGracePeriodSeconds": 1_000_000 });
+    place(world, "guest", "rsv-cling", (json!({}), spec)).await;
+    let (cluster, pods) = (Rogue::of_cluster(world), Rogue::of_slice(world, "rsv-cling"));
+    let mut copy: Value = serde_json::from_str(
+        &pods.kubectl(world, &["get", "shadowpods", "guest", "-o", "json"]).unwrap(),
+    )
+    .unwrap();
+    let there = format!("/api/v1/namespaces/{HOME}-rome/pods/guest");
+    let milan = &world.milan.api;
+    milan.create("/api/v1/nodes", &json!({ "metadata": { "name": "machine" } })).unwrap();
+    let binding = json!({
+        "metadata": { "name": "guest" },
+        "target": { "apiVersion": "v1", "kind": "Node", "name": "machine" },
+    });
+    milan.create(&format!("{there}/binding"), &binding).unwrap();
+
+    // Milan is told that nobody waits any more, and Rome does nothing.
+    replicator(world).kill();
+    world.tell_end("rsv-cling");
+    let over_now = Order { duty: Duty::Gone, ..world.milan.order("rsv-cling", &small()) };
+    let is_hurried = |pod: &Value| pod["metadata"]["deletionGracePeriodSeconds"] == 10;
+    tokio::join!(world.milan.is_gone(&over_now), async {
+        when(milan, &there, is_hurried).await;
+        // As the kubelet does when the time is over.
+        milan.delete(&format!("{there}?gracePeriodSeconds=0")).unwrap();
+    });
+    world.forget("rsv-cling");
+    is_decided(world, "over", over + 1).await;
+    assert_eq!(remote(milan).len(), 0);
+    milan.delete("/api/v1/nodes/machine").unwrap();
+
+    // Rome brings the slice back, and its pods.
+    cluster.create(world, &slice("rsv-cling", CLASS, "2")).unwrap();
+    when(milan, &world.milan.slice("rsv-cling"), is_denied).await;
+    is_decided(world, "no_reservation", no_reservation + 1).await;
+    copy["metadata"] = json!({ "name": "guest", "labels": copy["metadata"]["labels"] });
+    copy["status"] = Value::Null;
+    let refused = pods.create(world, &copy).unwrap_err();
+    assert!(refused.contains("admission webhook"), "{refused}");
+    let quotas = milan.get(&world.milan.liqo("offloading", "quotas")).unwrap();
+    assert_eq!((&quotas["items"], remote(milan).len()), (&json!([]), 0));
+
+    replicator(world).start().unwrap();
+    let over = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-cling", &small()) };
+    world.rome.is_gone(&over).await;
+    stay_home(world).await;
+    until("the copy to go", || async {
+        is_gone(milan, &world.milan.slice("rsv-cling")).then_some(())
+    })
+    .await;
+    before.is_back(world).await;
+}

@@ -1,0 +1,86 @@
+//! Who is killed with SIGKILL, and started again as he was.
+
+use std::time::Duration;
+
+use sublet_testkit::{Controller, Part, Process, wait_for};
+
+use super::step::Step;
+use super::{Life, Side, World};
+
+/// How long a virtual kubelet may take to be there.
+const KUBELET_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Somebody who can be killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Victim {
+    RequesterAgent,
+    ProviderAgent,
+    Broker,
+    RequesterManager,
+    ProviderManager,
+    Replicator,
+    ProviderWebhook,
+    VirtualKubelet,
+    RequesterApiServer,
+    ProviderApiServer,
+}
+
+impl Victim {
+    /// All of them.
+    pub(super) const ALL: [Self; 10] = [
+        Self::RequesterAgent,
+        Self::ProviderAgent,
+        Self::Broker,
+        Self::RequesterManager,
+        Self::ProviderManager,
+        Self::Replicator,
+        Self::ProviderWebhook,
+        Self::VirtualKubelet,
+        Self::RequesterApiServer,
+        Self::ProviderApiServer,
+    ];
+
+    /// Does he live when this step is taken?
+    pub(super) fn is_there(self, step: Step) -> bool {
+        self != Self::VirtualKubelet || step.has_kubelet()
+    }
+
+    /// Kills him, and starts him again.
+    pub(super) fn die_and_rise(self, world: &mut World, life: &Life) {
+        match self {
+            Self::RequesterAgent => restart(&world.shop.agent),
+            Self::ProviderAgent => restart(&world.edge.agent),
+            Self::Broker => world.town.restart(),
+            Self::RequesterManager => restart_controller(&world.shop, Controller::Manager),
+            Self::ProviderManager => restart_controller(&world.edge, Controller::Manager),
+            Self::Replicator => restart_controller(&world.shop, Controller::Replicator),
+            Self::ProviderWebhook => restart_controller(&world.edge, Controller::Webhook),
+            Self::VirtualKubelet => restart_virtual_kubelet(&world.shop, life),
+            Self::RequesterApiServer => restart_api_server(&world.shop),
+            Self::ProviderApiServer => restart_api_server(&world.edge),
+        }
+    }
+}
+
+fn restart(process: &Process) {
+    process.restart().unwrap();
+}
+
+/// It is started a little after its virtual node is made. Once that is to go, there may be none any more.
+fn restart_virtual_kubelet(side: &Side, life: &Life) {
+    let kubelet =
+        wait_for("a virtual kubelet", KUBELET_PATIENCE, || side.liqo.virtual_kubelet(life.id()));
+    if let Ok(kubelet) = kubelet {
+        restart(&kubelet);
+    }
+}
+
+fn restart_controller(side: &Side, controller: Controller) {
+    restart(side.liqo.controller(controller).expect("it is in the full tier"));
+}
+
+fn restart_api_server(side: &Side) {
+    let cluster = &side.member.cluster;
+    cluster.part(Part::ApiServer).kill();
+    cluster.start_part(Part::ApiServer).unwrap();
+}

@@ -1,0 +1,93 @@
+//! A cluster with Liqo and an agent, and what there is in it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier, inventory, wait_for};
+
+use super::super::member::{Member, PATIENCE, at_broker, comes};
+use crate::broker::Town;
+
+const RBAC: &str = include_str!("../../../../../../deploy/agent/rbac-liqo.yaml");
+pub(super) const REQUESTS: &str =
+    "/apis/rear.fluidos.eu/v1alpha1/namespaces/default/resourcerequests";
+
+/// A cluster with Liqo and an agent.
+pub(super) struct Side {
+    // Before the cluster that they are processes of, so that they end first.
+    pub(super) agent: Process,
+    pub(super) liqo: Liqo,
+    pub(super) member: Member,
+}
+
+/// Starts clusters of this kind, each with so many cores, Liqo and an agent that keeps no link for
+/// longer than it must; returns when all lend.
+pub(super) fn start(town: &Town, setup: fn(&str) -> Setup, all: &[(&str, &str)]) -> Vec<Side> {
+    let clusters = Cluster::start_all(all.iter().map(|(name, _)| setup(name))).unwrap();
+    let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
+    let join = |((cluster, liqo), (_, cores)): ((Cluster, Liqo), &(&str, &str))| {
+        cluster.add_nodes(&Nodes::new("worker", 1).cpu(cores)).unwrap();
+        let member = Member::new(cluster, town);
+        member.cluster.apply(RBAC).unwrap();
+        let agent = member.agent(town, "agent", &["--link-idle=1s", "--log-level=debug"]);
+        agent.start().unwrap();
+        Side { agent, liqo, member }
+    };
+    let sides: Vec<_> = clusters.into_iter().zip(liqo).zip(all).map(join).collect();
+    for side in &sides {
+        lends(town, side, true);
+    }
+    sides
+}
+
+/// Waits until the broker and the object for people say so.
+pub(super) fn lends(town: &Town, side: &Side, lends: bool) {
+    let Side { member, agent, .. } = side;
+    let status = if lends { "True" } else { "False" };
+    comes(agent, &format!("a cluster that lends: {lends}"), || {
+        let told = at_broker(town, member.cluster.name())?;
+        let object = member.object("advertisement", "cluster-advertisement")?;
+        let conditions = object["status"]["conditions"].as_array()?;
+        let lending = conditions.iter().find(|one| one["type"] == "Lending")?;
+        (told["lending"] == lends && lending["status"] == status).then_some(())
+    });
+}
+
+impl Side {
+    pub(super) fn name(&self) -> &str {
+        self.member.cluster.name()
+    }
+
+    /// What is at a path of its API, if it answers.
+    pub(super) fn get(&self, path: &str) -> Option<Value> {
+        self.member.cluster.api().get(path).ok()
+    }
+
+    /// A request of this name.
+    pub(super) fn request(&self, name: &str) -> Option<Value> {
+        self.get(&format!("{REQUESTS}/{name}"))
+    }
+
+    /// Everything there is, but for what comes and goes, or stays, by itself.
+    pub(super) fn inventory(&self) -> BTreeSet<String> {
+        let mut all = inventory(&self.member.cluster.api()).unwrap();
+        all.retain(|object| !is_other(object));
+        all
+    }
+
+    /// Waits until there is exactly what there was.
+    #[track_caller]
+    pub(super) fn wait_until_as(&self, before: &BTreeSet<String>) {
+        let mut left = Vec::new();
+        let again = wait_for("everything as before", PATIENCE, || {
+            left = self.inventory().symmetric_difference(before).cloned().collect();
+            left.is_empty().then_some(())
+        });
+        assert!(again.is_ok(), "{}: {left:#?}\n{}", self.name(), self.agent.log_tail());
+    }
+}
+
+/// The keys that are known, and the lease of a machine.
+fn is_other(object: &str) -> bool {
+    object.ends_with(" sublet/sublet-liqo-keys") || object.contains(" kube-node-lease/worker")
+}
