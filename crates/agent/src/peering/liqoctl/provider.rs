@@ -61,6 +61,9 @@ impl Site {
         if let Some(why) = why {
             return Ok(Removal::Pending(why.into()));
         }
+        if live.is_empty() {
+            self.cordon_if_drained(&order.peer).await?;
+        }
         self.board.settle(order);
         Ok(Removal::Gone)
     }
@@ -119,6 +122,22 @@ impl Site {
         Ok("Liqo drains the tenant of the requester".to_owned())
     }
 
+    /// A tenant that has nothing left may clean up behind itself, which one that is drained may not; it
+    /// still gets nothing.
+    async fn cordon_if_drained(&self, peer: &ClusterId) -> Answer<()> {
+        let tenants: Api<Tenant> = Api::namespaced(self.client.clone(), &tenant_namespace(peer));
+        let tenant = tenants.get_opt(peer.as_str()).await?;
+        let is_drained_by_us = |tenant: Tenant| {
+            let by_us = tenant.annotations().contains_key(RECLAIMED_SINCE);
+            by_us && tenant.spec.tenant_condition == DRAINED
+        };
+        if !tenant.is_some_and(is_drained_by_us) {
+            return Ok(());
+        }
+        let change = json!({ "spec": { "tenantCondition": "Cordoned" } });
+        gone(tenants.patch(peer.as_str(), &writer(), &Patch::Merge(&change)).await).map(drop)
+    }
+
     /// A requester that was drained by us is let in again when something is reserved for it.
     async fn let_in_again(&self, peer: &ClusterId) -> Answer<()> {
         let tenants: Api<Tenant> = Api::namespaced(self.client.clone(), &tenant_namespace(peer));
@@ -151,8 +170,10 @@ struct Lent {
 }
 
 impl Lent {
+    /// A slice that was denied, because the requester's Liqo brought it back, has nothing.
     fn is_nothing(&self) -> bool {
-        self.slice.is_none() && self.quota.is_none() && self.pods.is_empty()
+        let has_slice = self.slice.as_ref().is_some_and(ResourceSlice::is_granted);
+        !has_slice && self.quota.is_none() && self.pods.is_empty()
     }
 
     /// Why what is lent is more than this.
