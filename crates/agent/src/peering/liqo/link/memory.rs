@@ -41,6 +41,9 @@ pub(super) struct Memory {
     heard_at: Option<Time>,
     /// How often in a row nothing had happened yet.
     pub(super) polls: u32,
+    /// Whether it is known that there is no link yet: then nobody minds a look that is a moment old. One
+    /// that was there is not said to be gone by such a look.
+    pub(super) is_missing: Both<bool>,
 }
 
 impl Memory {

@@ -28,6 +28,7 @@ mod observe;
 mod act;
 mod stranded;
 mod letters;
+mod caution;
 mod round;
 mod board;
 mod changes;

@@ -27,6 +27,17 @@ pub(super) struct Look<'a> {
     pub(super) pins: &'a Pins,
     pub(super) keys: &'a Keys,
     pub(super) now: Time,
+    pub(super) freshness: Freshness,
+}
+
+/// How new what is read must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Freshness {
+    /// As the API server has it at hand, which may be a moment old. A list that must be newer can take it
+    /// a tenth of a second, in which it asks its store.
+    AtHand,
+    /// As it is.
+    Exact,
 }
 
 /// Everything in the namespace of the pair.
@@ -80,7 +91,11 @@ impl Look<'_> {
     }
 
     async fn content(&self) -> Result<Content, Error> {
-        let (ground, all) = (self.ground, ListParams::default());
+        let ground = self.ground;
+        let all = match self.freshness {
+            Freshness::AtHand => ListParams::default().match_any(),
+            Freshness::Exact => ListParams::default(),
+        };
         let (secrets, tenants, identities, slices) = try_join4(
             ground.secrets.list(&all),
             ground.tenants.list(&all),

@@ -11,11 +11,12 @@ use sublet_core::instruction::Side;
 use sublet_core::time::{Span, Time};
 
 use super::super::names;
+use super::caution::{is_harmless, still_so};
 use super::ground::{Ground, remove, remove_this};
 use super::keys::Keys;
 use super::letters::{Letters, Matter};
 use super::memory::{Both, Memory};
-use super::observe::Look;
+use super::observe::{Freshness, Look};
 use super::pins::Pins;
 use super::seen::Seen;
 use super::step::{GRACE, Next, Scene, Step, Todo, Wish};
@@ -100,6 +101,11 @@ impl Round {
                 After::Poll
             }
         };
+        for side in [Side::Provider, Side::Requester] {
+            if let Some(state) = states.of(side) {
+                *self.memory.is_missing.of_mut(side) = *state != LinkState::Ready;
+            }
+        }
         self.memory.polls = if after == After::Poll { self.memory.polls + 1 } else { 0 };
         Outcome { peer: self.peer, memory: self.memory, states, excuse, after }
     }
@@ -108,16 +114,24 @@ impl Round {
         let office = Arc::clone(&self.office);
         let ground = Ground::new(&office.client, &self.peer);
         let keys = keys(&office.client).await?;
-        let mut known = None;
+        let (mut known, mut exactly) = (None, !self.is_wanted());
         for _ in 0..STEPS_MAX {
             let now = (office.clock)();
-            let look = Look { ground: &ground, pins: &office.pins, keys: &keys, now };
+            let freshness = if exactly { Freshness::Exact } else { Freshness::AtHand };
+            let look = Look { ground: &ground, pins: &office.pins, keys: &keys, now, freshness };
             let mut seen = match known.take() {
                 Some(seen) => seen,
                 None => look.run().await?,
             };
+            if seen.namespace.is_none() {
+                self.memory.is_missing = Both { provider: true, requester: true };
+            }
             self.read_mail(&mut seen, now).await?;
             let (nexts, step) = self.next(&seen, now);
+            if !exactly && self.is_grave(&nexts, step.as_ref()) {
+                exactly = true;
+                continue;
+            }
             *states = Both {
                 provider: Some(nexts.provider.state.clone()),
                 requester: Some(nexts.requester.state.clone()),
@@ -140,6 +154,26 @@ impl Round {
             }
         }
         Ok(After::Poll)
+    }
+
+    /// Does anybody need the link, in either direction?
+    fn is_wanted(&self) -> bool {
+        [Side::Provider, Side::Requester].iter().any(|side| *self.wishes.of(*side) == Wish::Wanted)
+    }
+
+    /// Would it be wrong to do this, or to say so, if what there is has changed a moment ago? Whatever takes
+    /// something away, or ends something, follows from an exact look.
+    fn is_grave(&self, nexts: &Both<Next>, step: Option<&(Side, Step)>) -> bool {
+        let ends = |side: Side| match nexts.of(side).state {
+            LinkState::Ready => false,
+            LinkState::Failed(_) => true,
+            LinkState::Pending(_) => {
+                *self.wishes.of(side) == Wish::Wanted && !self.memory.is_missing.of(side)
+            }
+        };
+        ends(Side::Provider)
+            || ends(Side::Requester)
+            || step.is_some_and(|(_, step)| !is_harmless(step))
     }
 
     /// What is next for either direction, and the first of it that is a step.
@@ -291,18 +325,6 @@ impl Round {
             }
         }
     }
-}
-
-/// What there is after a step that changes nothing here, or nothing that is not known. A look costs lists,
-/// for each of which an API server may take a tenth of a second.
-fn still_so(mut seen: Seen, step: &Step) -> Option<Seen> {
-    match (step, &mut seen.namespace) {
-        (Step::Say(_), _) => {}
-        (Step::MarkUsed(Side::Provider), Some(place)) => place.unused_as_provider = None,
-        (Step::MarkUsed(Side::Requester), Some(place)) => place.unused_as_requester = None,
-        _ => return None,
-    }
-    Some(seen)
 }
 
 /// What comes of it in this time.

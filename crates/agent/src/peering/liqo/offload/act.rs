@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sublet_core::id::ClusterId;
 use sublet_crds::{ReservationInstruction, ResourceRequest};
 
-use super::plan::{Reasons, Wish, foreign, plan};
+use super::plan::{Reasons, Wish, permitted, plan};
 use crate::cluster::present;
 use crate::controllers::Notice;
 use crate::peering::liqo::kinds::NamespaceOffloading;
@@ -25,6 +25,8 @@ const NAME: &str = "offloading";
 pub(super) struct Ground {
     client: Client,
     pub(super) requests: Api<ResourceRequest>,
+    pub(super) namespaces: Api<PartialObjectMeta<Namespace>>,
+    pub(super) offloadings: Api<PartialObjectMeta<NamespaceOffloading>>,
     pub(super) instructions: Api<PartialObjectMeta<ReservationInstruction>>,
     recorder: Recorder,
     /// What was said already, so that nobody is told twice.
@@ -59,6 +61,8 @@ impl Ground {
         Self {
             client: client.clone(),
             requests: Api::all(client.clone()),
+            namespaces: Api::all(client.clone()),
+            offloadings: Api::all(client.clone()),
             instructions: Api::namespaced(client.clone(), namespace),
             recorder: Recorder::new(client.clone(), reporter),
             said: BTreeSet::new(),
@@ -75,25 +79,44 @@ impl Ground {
         let recorded = self.instructions.list(&everything).await?.items;
         let recorded: BTreeSet<_> = recorded.iter().map(ResourceExt::name_any).collect();
         let requests = self.requests.list(&everything).await?.items;
-        let wishes: Vec<_> = requests.iter().filter_map(Wish::of).collect();
+        let allowing = ListParams::default().labels(&format!("{MAY_BE_OFFLOADED}=true"));
+        let allowing = self.namespaces.list(&allowing).await?.items;
+        let allowing: BTreeSet<_> = allowing.iter().map(ResourceExt::name_any).collect();
+        let mut wishes = Vec::new();
+        let mut looked = Looked { is_away: !there.is_empty(), is_as_wanted: true };
+        for request in &requests {
+            let Some(mut wish) = Wish::of(request) else { continue };
+            for namespace in permitted(&mut wish, &allowing) {
+                looked.is_as_wanted = false;
+                let why = Stays::NotAllowed.to_text(&namespace, &Reasons::default());
+                self.explain(request, &wish.reservation, &namespace, why).await;
+            }
+            wishes.push(wish);
+        }
         let mut planned = plan(&wishes, &recorded, &begun);
         let touched = there.iter().filter_map(|ours| touched(ours, &begun));
         for (namespace, reasons) in touched {
             planned.entry(namespace).or_insert(reasons);
         }
-        let mut looked = Looked { is_away: !there.is_empty(), is_as_wanted: true };
         for (namespace, reasons) in &planned {
             looked.is_away = true;
             let stays = if reasons.is_empty() {
                 self.take_home(namespace, &there).await.map(|()| None)
             } else {
-                self.send(namespace, reasons, &wishes).await
+                self.send(namespace, reasons).await
             };
             match stays {
                 Ok(None) => {}
                 Ok(Some(why)) => {
                     looked.is_as_wanted = false;
-                    self.explain(namespace, reasons, &requests, &why).await;
+                    let why = why.to_text(namespace, reasons);
+                    for request in &requests {
+                        let wish = Wish::of(request)
+                            .filter(|wish| reasons.contains_key(&wish.reservation));
+                        if let Some(wish) = wish {
+                            self.explain(request, &wish.reservation, namespace, why.clone()).await;
+                        }
+                    }
                 }
                 Err(error) => {
                     looked.is_as_wanted = false;
@@ -122,19 +145,9 @@ impl Ground {
         Ok(())
     }
 
-    async fn send(
-        &self,
-        namespace: &str,
-        reasons: &Reasons,
-        wishes: &[Wish],
-    ) -> Result<Option<Stays>> {
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let Some(home) = namespaces.get_opt(namespace).await? else {
+    async fn send(&self, namespace: &str, reasons: &Reasons) -> Result<Option<Stays>> {
+        if self.namespaces.get_opt(namespace).await?.is_none() {
             return Ok(Some(Stays::Missing));
-        };
-        let allows = home.labels().get(MAY_BE_OFFLOADED).is_some_and(|said| said == "true");
-        if !allows && !foreign(namespace, reasons, wishes).is_empty() {
-            return Ok(Some(Stays::NotAllowed));
         }
         let offloadings = self.offloadings(namespace);
         let there = offloadings.get_opt(NAME).await?;
@@ -152,33 +165,23 @@ impl Ground {
         Ok(None)
     }
 
-    /// Tells those who want it why it is not so.
+    /// Tells somebody who wants it, once, why it is not so.
     async fn explain(
         &mut self,
+        request: &ResourceRequest,
+        reservation: &str,
         namespace: &str,
-        reasons: &Reasons,
-        requests: &[ResourceRequest],
-        why: &Stays,
+        why: String,
     ) {
-        let why = why.to_text(namespace, reasons);
-        for request in requests {
-            let Some(wish) = Wish::of(request) else { continue };
-            let is_new = wish.namespaces.contains(namespace)
-                && self.said.insert((wish.reservation, why.clone()));
-            if !is_new {
-                continue;
-            }
-            tracing::warn!(
-                namespace,
-                request = request.name_any(),
-                why,
-                "a namespace stays at home"
-            );
-            let notice = Notice::warning("NotOffloaded", &why).event();
-            if let Err(error) = self.recorder.publish(&notice, &request.object_ref(&())).await {
-                tracing::debug!(%error, "an Event could not be written");
-            }
+        if self.said.contains(&(reservation.to_owned(), why.clone())) {
+            return;
         }
+        tracing::warn!(namespace, request = request.name_any(), why, "a namespace stays at home");
+        let notice = Notice::warning("NotOffloaded", &why).event();
+        if let Err(error) = self.recorder.publish(&notice, &request.object_ref(&())).await {
+            tracing::debug!(%error, "an Event could not be written");
+        }
+        self.said.insert((reservation.to_owned(), why));
     }
 }
 

@@ -12,19 +12,25 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use kube::api::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, watcher};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use sublet_crds::ResourceRequest;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::act::Ground;
+use super::names::{MANAGED_BY, MAY_BE_OFFLOADED, WRITER};
 
 /// Requests that change together are looked at together.
 const TOGETHER: Duration = Duration::from_millis(50);
-/// How soon it is tried again when something did not work, or may not be.
+/// How soon it is tried again when something did not work, or may not be; twice as long each time, up
+/// to the longest.
 const AGAIN: Duration = Duration::from_secs(2);
+const AGAIN_MAX: Duration = Duration::from_mins(1);
 /// How often it is looked whether somebody changed what we wrote.
 const LOOK_EVERY: Duration = Duration::from_mins(10);
 /// How long a look may take.
@@ -38,13 +44,14 @@ pub struct Offloader {
     /// Is there something to take home?
     is_away: bool,
     next: Instant,
+    again: Duration,
 }
 
 impl Offloader {
     /// Instructions are in `namespace`; requests may be in any.
     pub fn new(client: &Client, namespace: &str) -> Self {
         let ground = Ground::new(client, namespace);
-        Self { ground, naming: BTreeSet::new(), is_away: true, next: Instant::now() }
+        Self { ground, naming: BTreeSet::new(), is_away: true, next: Instant::now(), again: AGAIN }
     }
 
     /// Works until the agent stops; it can be cut anywhere.
@@ -58,17 +65,21 @@ impl Offloader {
     async fn work(&mut self) {
         let everywhere: Api<ResourceRequest> = self.ground.requests.clone();
         let mut requests = watcher(everywhere, Config::default()).default_backoff().boxed();
-        let recorded = self.ground.instructions.clone();
-        let mut recorded = watcher(recorded, Config::default()).default_backoff().boxed();
+        let ours = format!("{MANAGED_BY}={WRITER}");
+        // What is recorded is kept by; only its end changes anything.
+        let mut changes = stream::select_all([
+            changes(self.ground.instructions.clone(), Config::default(), false),
+            changes(self.ground.offloadings.clone(), Config::default().labels(&ours), true),
+            changes(
+                self.ground.namespaces.clone(),
+                Config::default().labels(&format!("{MAY_BE_OFFLOADED}=true")),
+                true,
+            ),
+        ]);
         loop {
             tokio::select! {
                 Some(event) = requests.next() => self.on_request(&event),
-                Some(event) = recorded.next() => {
-                    // What was recorded is kept by; only its end changes anything.
-                    if self.is_away && matches!(event, Ok(Event::Delete(_) | Event::InitDone)) {
-                        self.soon(TOGETHER);
-                    }
-                }
+                Some(()) = changes.next() => self.soon(),
                 () = sleep_until(self.next), if self.is_away || !self.naming.is_empty() => {
                     self.look().await;
                 }
@@ -97,27 +108,49 @@ impl Offloader {
         }
         if names_some || did_before {
             self.is_away = true;
-            self.soon(TOGETHER);
+            self.soon();
         }
     }
 
-    fn soon(&mut self, after: Duration) {
-        self.next = self.next.min(Instant::now() + after);
+    fn soon(&mut self) {
+        self.again = AGAIN;
+        self.next = self.next.min(Instant::now() + TOGETHER);
     }
 
     async fn look(&mut self) {
         let looked = timeout(LOOK_MAX, self.ground.look()).await;
-        let after = match looked {
+        let is_as_wanted = match looked {
             Ok(Ok(seen)) => {
                 self.is_away = seen.is_away;
-                if seen.is_as_wanted { LOOK_EVERY } else { AGAIN }
+                seen.is_as_wanted
             }
             Ok(Err(error)) => {
                 tracing::warn!(%error, "which namespaces are to go where could not be looked at");
-                AGAIN
+                false
             }
-            Err(_) => AGAIN,
+            Err(_) => false,
         };
+        let after = if is_as_wanted { LOOK_EVERY } else { self.again };
+        self.again = if is_as_wanted { AGAIN } else { (self.again * 2).min(AGAIN_MAX) };
         self.next = Instant::now() + after;
     }
+}
+
+/// Whenever one of these changed: appeared, if that matters, or went.
+fn changes<K>(
+    api: Api<PartialObjectMeta<K>>,
+    config: Config,
+    with_new: bool,
+) -> BoxStream<'static, ()>
+where
+    PartialObjectMeta<K>: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    let matters = move |event: watcher::Result<Event<PartialObjectMeta<K>>>| async move {
+        match event {
+            Ok(Event::Delete(_) | Event::InitDone) => Some(()),
+            Ok(Event::Apply(_)) => with_new.then_some(()),
+            _ => None,
+        }
+    };
+    watcher(api, config).default_backoff().filter_map(matters).boxed()
 }

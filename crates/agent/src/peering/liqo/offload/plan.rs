@@ -65,20 +65,15 @@ pub(super) fn plan(
     wanted
 }
 
-/// May the namespace be sent away for these reasons? Its own requests speak for it; for those of
-/// others somebody must have said so in the namespace itself, or whoever may write requests anywhere
-/// could send away what is not his.
-pub(super) fn foreign<'a>(
-    namespace: &str,
-    reasons: &'a Reasons,
-    wishes: &[Wish],
-) -> Vec<&'a String> {
-    let speaks_for_it = |reservation: &&String| {
-        wishes.iter().any(|wish| wish.reservation == **reservation && wish.home == namespace)
-    };
-    let wanted_now =
-        |reservation: &&String| wishes.iter().any(|wish| wish.reservation == **reservation);
-    reasons.keys().filter(wanted_now).filter(|reservation| !speaks_for_it(reservation)).collect()
+/// Takes from a wish the namespaces that it has no say in, and says which. A request speaks for its own
+/// namespace; for another, somebody must have said so in that namespace, or whoever may write
+/// requests anywhere could send away what is not his.
+pub(super) fn permitted(wish: &mut Wish, allowing: &BTreeSet<String>) -> BTreeSet<String> {
+    let Wish { home, namespaces, .. } = wish;
+    let may = |namespace: &String| namespace == home || allowing.contains(namespace);
+    let refused = namespaces.iter().filter(|namespace| !may(namespace)).cloned().collect();
+    namespaces.retain(|namespace| !BTreeSet::contains(&refused, namespace));
+    refused
 }
 
 #[cfg(test)]
@@ -142,10 +137,27 @@ mod tests {
     }
 
     #[test]
-    fn a_request_speaks_for_its_own_namespace_alone() {
-        let wishes = [wish("r1", "milan", &["web", "db"])];
-        let wanted = reasons(&[("r1", "milan"), ("r0", "paris")]);
-        assert!(foreign("web", &wanted, &wishes).is_empty());
-        assert_eq!(foreign("db", &wanted, &wishes), ["r1"], "and r0 went there before");
+    fn a_request_speaks_for_its_own_namespace_and_for_those_that_allow_it() {
+        let mut one = wish("r1", "milan", &["web", "db", "mail"]);
+        assert_eq!(permitted(&mut one, &named(&["mail", "other"])), named(&["db"]));
+        assert_eq!(one.namespaces, named(&["web", "mail"]));
+    }
+
+    #[test]
+    fn whoever_has_no_say_in_a_namespace_neither_holds_it_nor_keeps_it_from_others() {
+        let mut foreign = Wish { home: "evil".to_owned(), ..wish("r2", "paris", &["web"]) };
+        permitted(&mut foreign, &named(&[]));
+        let both = [wish("r1", "milan", &["web"]), foreign.clone()];
+        let there = begun(&[("web", &[("r1", "milan")])]);
+        assert_eq!(plan(&both, &named(&["r1", "r2"]), &BTreeMap::new()), there);
+        assert_eq!(plan(&[foreign], &named(&["r2"]), &there), begun(&[("web", &[])]));
+    }
+
+    #[test]
+    fn what_is_no_longer_allowed_comes_home() {
+        let mut guest = Wish { home: "lab".to_owned(), ..wish("r1", "milan", &["web"]) };
+        permitted(&mut guest, &named(&[]));
+        let there = begun(&[("web", &[("r1", "milan")])]);
+        assert_eq!(plan(&[guest], &named(&["r1"]), &there), begun(&[("web", &[])]));
     }
 }

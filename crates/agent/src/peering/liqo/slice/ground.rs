@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -122,11 +122,20 @@ impl Ground {
         self.all()
     }
 
-    /// What is recorded about a reservation here.
+    /// Is there a namespace of the pair at all? Where there is none, the agent may not even look what is
+    /// in it: its role is bound there.
+    pub(super) async fn is_linked(&self, peer: &ClusterId) -> Answer<bool> {
+        let namespaces = self.all::<Namespace>();
+        Ok(namespaces.get_metadata_opt(&tenant_namespace(peer)).await?.is_some())
+    }
+
+    /// What is recorded about a reservation here. One that cannot be read is no word of the broker's,
+    /// and not none either.
     pub(super) async fn recorded<K: Record>(&self, reservation: &str) -> Answer<Option<Order>> {
         let records: Api<K> = Api::namespaced(self.client.clone(), &self.settings.namespace);
         let found = records.get_opt(&K::object_name(reservation)).await?;
-        Ok(found.and_then(|found| found.order().ok()))
+        let order = found.map(|found| found.order()).transpose();
+        order.map_err(|error| kube::Error::Service(error.into()))
     }
 
     /// Since when a slice is being taken down; from now on, if nobody wrote that down yet, or it

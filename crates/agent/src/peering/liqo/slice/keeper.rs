@@ -197,7 +197,7 @@ impl Keeper {
         let is_kept = recorded.as_ref().is_some_and(|order| order.peer == *peer);
         let is_seen_to = is_kept || Mark::Reclaimed.of(&slice).is_some();
         if let Some(fault) = fault(&slice, peer).filter(|_| !is_seen_to) {
-            let is_said = self.provider.accuse(&slice, fault).await?;
+            let is_said = self.provider.accuse(peer, &slice, fault).await?;
             return if is_said { self.dismissed(&slice).await } else { Ok(Outcome::Retry(None)) };
         }
         let decision = match recorded {

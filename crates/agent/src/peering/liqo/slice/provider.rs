@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
+use sublet_core::id::ClusterId;
 use sublet_core::instruction::{Duty, Side};
 use sublet_crds::{Obstacle, ProviderInstruction};
 
@@ -147,7 +148,7 @@ impl Provider {
                 ));
             }
             if let Some(fault) = fault(&slice, &order.peer) {
-                self.accuse(&slice, fault).await?;
+                self.accuse(&order.peer, &slice, fault).await?;
                 let why = format!("the requester's slice is denied: {fault}");
                 return Ok(hindered(Obstacle::BadCertificateRequest, &why));
             }
@@ -211,14 +212,21 @@ impl Provider {
         })
     }
 
-    /// Denies a slice whose consumer wants to be somebody else here; false if it was changed meanwhile.
-    pub(super) async fn accuse(&self, slice: &ResourceSlice, fault: Unfit) -> Answer<bool> {
+    /// Denies a slice whose consumer wants to be somebody else here, and takes what it was given: to be
+    /// denied alone takes nothing back. False if the slice was changed meanwhile, or that goes on.
+    pub(super) async fn accuse(
+        &self,
+        peer: &ClusterId,
+        slice: &ResourceSlice,
+        fault: Unfit,
+    ) -> Answer<bool> {
         let decision = Decision::bad_request(fault);
         if !decision.is_said_of(slice) {
             let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
             tracing::warn!(slice = name, namespace, %fault, "a consumer wants to be somebody else");
         }
-        self.deny(slice, &decision).await
+        let user = quota_user(&slice.name_any(), peer.as_str());
+        Ok(self.deny(slice, &decision).await? && self.clear(peer, &user).await?.is_none())
     }
 
     /// Removes the copy of a slice that has been denied for long: nothing was ever given to it, and it

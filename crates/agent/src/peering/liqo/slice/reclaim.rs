@@ -44,12 +44,13 @@ impl Provider {
         let is_ours =
             |slice: &ResourceSlice| slice.is_granted() || Mark::Reclaimed.of(slice).is_some();
         let found = slices.get_opt(&order.reservation).await?;
-        if let Some(other) = found.as_ref().filter(|found| !is_ours(found))
-            && other.metadata.deletion_timestamp.is_none()
-            && !self.deny(other, &Decision::over()).await?
-        {
-            // It is written to, so that a grant which is still on its way comes too late.
-            return Ok(pending("somebody else has just changed the slice"));
+        if let Some(other) = found.as_ref().filter(|found| !is_ours(found)) {
+            if other.metadata.deletion_timestamp.is_some() {
+                self.let_go(&slices, other).await?;
+            } else if !self.deny(other, &Decision::over()).await? {
+                // It is written to, so that a grant which is still on its way comes too late.
+                return Ok(pending("somebody else has just changed the slice"));
+            }
         }
         let slice = found.filter(is_ours);
         if let Some(slice) = &slice {
@@ -99,7 +100,7 @@ impl Provider {
     }
 
     /// Removes quota and pods of a user; why that is not done yet.
-    async fn clear(&self, peer: &ClusterId, user: &str) -> Answer<Option<String>> {
+    pub(super) async fn clear(&self, peer: &ClusterId, user: &str) -> Answer<Option<String>> {
         let quotas = self.ground.quotas(peer);
         let quota = quotas.get_opt(user).await?;
         if let Some(quota) = &quota {
@@ -159,12 +160,14 @@ impl Provider {
         let left = slices.list(&copies).await?.items;
         let is_there = |slice: &ResourceSlice| slice.name_any() == order.reservation;
         if !left.iter().any(is_there) {
+            self.forget_requests(user).await?;
+        }
+        if !left.iter().any(is_there) && self.ground.is_linked(&order.peer).await? {
             let secrets = self.ground.secrets(&order.peer);
             let name = certificate_secret(&order.reservation);
             if let Some(secret) = secrets.get_opt(&name).await? {
                 delete(&secrets, &secret).await?;
             }
-            self.forget_requests(user).await?;
         }
         let is_other = |slice: &ResourceSlice| {
             slice.spec.class == CLASS && !is_there(slice) && !slice.is_worthless()

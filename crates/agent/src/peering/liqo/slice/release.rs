@@ -61,6 +61,9 @@ impl Requester {
 
     /// Nothing is left of it but what Liqo forgets.
     async fn tidy(&self, order: &Order) -> Answer<Removal> {
+        if !self.ground.is_linked(&order.peer).await? {
+            return Ok(Removal::Gone);
+        }
         let is_last = self.others(&order.peer, &order.reservation).await?.is_empty();
         // The virtual kubelets of a pair share one more.
         let shared = is_last.then_some(KUBELETS_LEASE);

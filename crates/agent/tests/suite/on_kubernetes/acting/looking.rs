@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use sublet_agent::peering::{Change, IsLive, NoPeering, Peering, Progress, Removal};
+use sublet_agent::peering::{Change, IsLive, NoPeering, Peering, Progress, Removal, Why};
 use sublet_agent::transport::Order;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
-use sublet_crds::RequestPhase;
+use sublet_crds::{Obstacle, RequestPhase};
 use sublet_wire::v1::Message;
 use tokio::sync::Notify;
 
@@ -17,18 +17,25 @@ use super::crashes::restart;
 use super::{World, small};
 use crate::on_kubernetes::until::until;
 
-/// No peering, that counts how often it was asked to bring something about, can stir, and remembers
-/// what it was told.
+/// No peering, that counts how often it was asked to bring something about, can stir, remembers what it
+/// was told, and has something in the way when a test wants it.
 #[derive(Default)]
 pub(super) struct Counting {
     established: AtomicUsize,
     stirs: Notify,
     heard: Mutex<Vec<Message>>,
+    obstacle: Mutex<Option<Obstacle>>,
 }
 
 impl Counting {
     fn count(&self) -> usize {
         self.established.load(Ordering::SeqCst)
+    }
+
+    /// From now on this is in the way, or nothing is; everything is looked at again.
+    pub(super) fn hinder(&self, by: Option<Obstacle>) {
+        *self.obstacle.lock().unwrap() = by;
+        self.stirs.notify_one();
     }
 
     /// What other clusters' agents sent, as it came.
@@ -44,7 +51,14 @@ impl Peering for Counting {
 
     fn establish<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Progress> {
         self.established.fetch_add(1, Ordering::SeqCst);
-        async { NoPeering.establish(order).await }.boxed()
+        let obstacle = *self.obstacle.lock().unwrap();
+        async move {
+            match obstacle {
+                Some(by) => Progress::Failed(Why::hindered(by, "it was said")),
+                None => NoPeering.establish(order).await,
+            }
+        }
+        .boxed()
     }
 
     fn withdraw<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Removal> {

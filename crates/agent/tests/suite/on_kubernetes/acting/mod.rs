@@ -3,6 +3,7 @@
 mod line;
 mod looking;
 mod hearing;
+mod hindered;
 mod world;
 mod life;
 mod crowd;
@@ -141,6 +142,8 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
         life::amounts_can_be_changed_while_it_runs(&world).await;
         life::an_instruction_that_somebody_deletes_comes_back(&world).await;
         looking::what_is_in_force_is_looked_at_again_and_not_written(&mut world).await;
+        hindered::what_could_not_be_joined_says_why_after_its_end(&world).await;
+        hindered::what_was_in_force_is_not_given_up_but_says_what_is_wrong(&world).await;
         hearing::what_the_other_side_sends_is_heard_also_after_a_restart(&mut world).await;
         outage::what_is_asked_and_given_back_while_the_broker_is_away_happens_later(&mut world)
             .await;

@@ -11,7 +11,7 @@ use sublet_crds::Obstacle;
 
 use super::hostile::{Rogue, SLICE, forged, refusals, slice};
 use super::snapshot::Snapshot;
-use super::world::{World, condition, small, when};
+use super::world::{World, condition, small, when, when_gone};
 use crate::on_kubernetes::until::until;
 
 const NODES: &str = "/api/v1/nodes";
@@ -230,6 +230,8 @@ pub(super) async fn whoever_wants_to_be_somebody_else_is_denied(world: &mut Worl
     assert!(text.contains("BadCertificateRequest") && text.contains("another group"), "{text}");
     let page = world.milan.metrics.page();
     assert!(page.contains("sublet_agent_slices_total{decision=\"bad_request\"} 1"), "{page}");
+    let quota = format!("{}/{user}", world.milan.liqo("offloading", "quotas"));
+    when_gone(&world.milan.api, &quota).await;
     world.end("rsv-forged").await;
 }
 

@@ -182,6 +182,8 @@ pub(super) async fn whoever_poses_as_another_gets_nothing(world: &mut World<'_>)
     assert_eq!(quotas["items"], json!([]));
 
     // What is denied does not stay for ever, and does not keep the link.
+    world.tell_end("rsv-forger");
+    world.milan.is_gone(&Order { duty: Duty::TakeDown, ..order }).await;
     for name in ["rsv-turins", "rsv-forger"] {
         world.forget(name);
         when_gone(&world.milan.api, &world.milan.slice(name)).await;

@@ -80,10 +80,12 @@ impl World {
         let seen = wait_for(&format!("{step:?}"), PATIENCE, || step.is_taken(self, life));
         let seen_after = clock.elapsed();
         assert!(seen.is_ok(), "{step:?} was not reached\n{}", self.logs());
-        let clock = Stopwatch::start();
-        if victim.is_there(step) {
-            victim.die_and_rise(self, life);
+        if !victim.is_there(step) {
+            eprintln!("{step:?} after {seen_after:.1?}: there is no {victim:?}");
+            return;
         }
+        let clock = Stopwatch::start();
+        victim.die_and_rise(self, life);
         let back = clock.elapsed();
         eprintln!("{step:?} after {seen_after:.1?}: {victim:?} was killed, back after {back:.1?}");
     }

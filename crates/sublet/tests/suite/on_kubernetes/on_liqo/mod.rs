@@ -3,6 +3,7 @@
 
 mod side;
 mod dice;
+mod draining;
 mod whole;
 mod crowd;
 mod killed;

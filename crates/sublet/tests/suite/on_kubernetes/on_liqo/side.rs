@@ -1,16 +1,21 @@
 //! A cluster with Liqo and an agent, and what there is in it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::Value;
 use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier, inventory, wait_for};
 
-use super::super::member::{Member, PATIENCE, at_broker, comes};
+use super::super::member::{Member, at_broker, comes};
 use crate::broker::Town;
 
 const RBAC: &str = include_str!("../../../../../../deploy/agent/rbac-liqo.yaml");
 pub(super) const REQUESTS: &str =
     "/apis/rear.fluidos.eu/v1alpha1/namespaces/default/resourcerequests";
+
+/// How long everything may take to go: after an outage, Kubernetes and Liqo wait ever longer before they
+/// try again.
+const END_PATIENCE: Duration = Duration::from_mins(2);
 
 /// A cluster with Liqo and an agent.
 pub(super) struct Side {
@@ -23,13 +28,24 @@ pub(super) struct Side {
 /// Starts clusters of this kind, each with so many cores, Liqo and an agent that keeps no link for
 /// longer than it must; returns when all lend.
 pub(super) fn start(town: &Town, setup: fn(&str) -> Setup, all: &[(&str, &str)]) -> Vec<Side> {
+    start_with(town, setup, all, &[])
+}
+
+/// The same with more flags for the agents.
+pub(super) fn start_with(
+    town: &Town,
+    setup: fn(&str) -> Setup,
+    all: &[(&str, &str)],
+    flags: &[&str],
+) -> Vec<Side> {
     let clusters = Cluster::start_all(all.iter().map(|(name, _)| setup(name))).unwrap();
     let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
     let join = |((cluster, liqo), (_, cores)): ((Cluster, Liqo), &(&str, &str))| {
         cluster.add_nodes(&Nodes::new("worker", 1).cpu(cores)).unwrap();
         let member = Member::new(cluster, town);
         member.cluster.apply(RBAC).unwrap();
-        let agent = member.agent(town, "agent", &["--link-idle=1s", "--log-level=debug"]);
+        let flags = [&["--link-idle=1s", "--log-level=debug"], flags].concat();
+        let agent = member.agent(town, "agent", &flags);
         agent.start().unwrap();
         Side { agent, liqo, member }
     };
@@ -79,7 +95,7 @@ impl Side {
     #[track_caller]
     pub(super) fn wait_until_as(&self, before: &BTreeSet<String>) {
         let mut left = Vec::new();
-        let again = wait_for("everything as before", PATIENCE, || {
+        let again = wait_for("everything as before", END_PATIENCE, || {
             left = self.inventory().symmetric_difference(before).cloned().collect();
             left.is_empty().then_some(())
         });

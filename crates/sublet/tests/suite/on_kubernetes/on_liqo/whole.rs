@@ -1,10 +1,13 @@
 //! The whole life of a reservation: a broker, two agents and Liqo as processes, and kubectl.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use sublet_testkit::Setup;
 use sublet_testkit::wait::Stopwatch;
 
 use super::super::member::{REQUEST, at_broker, comes};
+use super::draining::an_operator_empties_a_provider;
 use super::side::{self, Side, lends};
 use crate::broker::Town;
 
@@ -12,11 +15,14 @@ use crate::broker::Town;
 const CLUSTERS: [(&str, &str); 2] = [("shop", "2"), ("edge", "16")];
 
 /// Whose pods are to go there; the request is in another one.
-const NAMESPACE: &str = "web";
+pub(super) const NAMESPACE: &str = "web";
 const OFFLOADING: &str =
     "/apis/offloading.liqo.io/v1beta1/namespaces/web/namespaceoffloadings/offloading";
 
-fn deployment(reservation: &str) -> String {
+/// How long pods have to leave.
+pub(super) const EVICTION: Duration = Duration::from_secs(4);
+
+pub(super) fn deployment(reservation: &str) -> String {
     let requests = json!({ "cpu": "500m", "memory": "64Mi" });
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -75,7 +81,9 @@ fn its_pods_go_there_when_the_namespace_allows_it(shop: &Side) {
 fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     let clock = Stopwatch::start();
     let town = Town::new();
-    let sides = side::start(&town, |name| Setup::whole_for_liqo(name), &CLUSTERS);
+    let eviction = format!("--eviction-deadline={}s", EVICTION.as_secs());
+    let sides =
+        side::start_with(&town, |name| Setup::whole_for_liqo(name), &CLUSTERS, &[&eviction]);
     println!("two clusters with Liqo and agents after {:?}", clock.elapsed());
     let [shop, edge] = sides.as_slice() else { panic!("two clusters") };
     without_a_webhook_nothing_is_lent(&town, edge);
@@ -113,9 +121,11 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     });
     println!("free again, with pods, after {:?}", clock.elapsed());
     assert_eq!(town.reservation(&id)["status"]["phase"], "Released");
-    comes(&shop.agent, "the namespace to be at home again", || {
-        shop.member.cluster.api().get(OFFLOADING).is_err().then_some(())
-    });
+    let is_home = || shop.member.cluster.api().get(OFFLOADING).is_err().then_some(());
+    comes(&shop.agent, "the namespace to be at home again", is_home);
+    let took = an_operator_empties_a_provider(&town, shop, edge);
+    println!("emptied by its operator after {took:?}");
+    comes(&shop.agent, "the namespace to be at home once more", is_home);
     shop.member.cluster.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"]).unwrap();
     for (side, before) in sides.iter().zip(&before) {
         side.wait_until_as(before);

@@ -2,7 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair,
+    date_time_ymd,
+};
 use serde_json::{Value, json};
 use sublet_agent::peering::liqo::link::{LinkState, Reason};
 use sublet_core::instruction::Side;
@@ -44,19 +47,33 @@ fn certificate(world: &World) -> Value {
     world.rome.api.get(IDENTITY).unwrap()["spec"]["authParams"]["signedCRT"].clone()
 }
 
+/// One of Rome's for Milan that has most of its time behind it.
+fn aged_certificate(world: &World) -> String {
+    let private = world.rome.api.get(KEYS).unwrap()["data"]["privateKey"].clone();
+    let private = BASE64.decode(private.as_str().unwrap()).unwrap();
+    let key = KeyPair::from_pem(&String::from_utf8(private).unwrap()).unwrap();
+    let named = |name: &str| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params
+    };
+    let signs = std::fs::read_to_string(world.milan.ca.with_extension("key")).unwrap();
+    let issuer = Issuer::new(named("testkit CA"), KeyPair::from_pem(&signs).unwrap());
+    let mut params = named("rome");
+    params.distinguished_name.push(DnType::OrganizationName, "liqo.io");
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    (params.not_before, params.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(2034, 1, 1));
+    params.signed_by(&key, &issuer).unwrap().pem()
+}
+
 /// Liqo renews a certificate of which two thirds of the time are over. It is given one of the same key
 /// that is as old as that, as if time had passed.
 pub(super) async fn a_certificate_that_liqo_renews_changes_nothing_else(world: &mut World) {
     world.linked().await;
     replicated(world, "rsv-before").await;
     let (before, letters) = (certificate(world), world.relay.sent().len());
-    let private = world.rome.api.get(KEYS).unwrap()["data"]["privateKey"].clone();
-    let private = BASE64.decode(private.as_str().unwrap()).unwrap();
-    let key = KeyPair::from_pem(&String::from_utf8(private).unwrap()).unwrap();
-    let mut params = CertificateParams::default();
-    params.not_before = date_time_ymd(2000, 1, 1);
-    params.not_after = date_time_ymd(2034, 1, 1);
-    let old = BASE64.encode(params.self_signed(&key).unwrap().pem());
+    let old = BASE64.encode(aged_certificate(world));
     let aged = json!({ "status": { "authParams": { "signedCRT": old } } });
     let clock = Stopwatch::start();
     world.milan.api.patch(&format!("{TENANT}/status"), &aged).unwrap();

@@ -1,7 +1,7 @@
 //! Two clusters with Liqo, and in each an agent that keeps links and does nothing else.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +55,8 @@ pub(super) struct Town {
     pub(super) id: ClusterId,
     /// As an administrator.
     pub(super) api: Api,
+    /// Who signs certificates here; the key is beside it.
+    pub(super) ca: PathBuf,
     /// As the agent.
     client: Client,
     pub(super) credentials: TempDir,
@@ -100,6 +102,7 @@ impl Town {
             id,
             before: snapshot::of(&api),
             api,
+            ca: cluster.ca().to_owned(),
             client,
             credentials,
             relay: relay.clone(),

@@ -79,8 +79,12 @@ fn restart_controller(side: &Side, controller: Controller) {
     restart(side.liqo.controller(controller).expect("it is in the full tier"));
 }
 
+/// The controllers of Kubernetes are killed with it, as on a machine that goes down: left alone they try
+/// again after up to half a minute, and it is not them whom this is about.
 fn restart_api_server(side: &Side) {
     let cluster = &side.member.cluster;
+    cluster.part(Part::ControllerManager).kill();
     cluster.part(Part::ApiServer).kill();
     cluster.start_part(Part::ApiServer).unwrap();
+    cluster.part(Part::ControllerManager).start().unwrap();
 }

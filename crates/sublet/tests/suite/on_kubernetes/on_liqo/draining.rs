@@ -1,0 +1,89 @@
+//! An operator empties a provider on which pods run that their owner cannot do without.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sublet_testkit::wait::Stopwatch;
+
+use super::super::member::{REQUEST, at_broker, comes};
+use super::side::Side;
+use super::whole::{EVICTION, NAMESPACE, deployment};
+use crate::broker::Town;
+
+const BUDGET: &str = "/apis/policy/v1/namespaces/web/poddisruptionbudgets";
+
+/// How many pods run in a namespace.
+fn running(side: &Side, namespace: &str) -> Option<usize> {
+    let pods = side.member.cluster.kubectl_json(&["get", "pods", "-n", namespace]).ok()?;
+    let is_running = |pod: &&Value| {
+        pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
+    };
+    Some(pods["items"].as_array()?.iter().filter(is_running).count())
+}
+
+fn ready(request: &Value) -> Option<&Value> {
+    request["status"]["conditions"].as_array()?.iter().find(|one| one["type"] == "Ready")
+}
+
+/// Two pods, of which none may be evicted.
+fn two_pods_that_are_needed(shop: &Side, edge: &Side) -> String {
+    let later = REQUEST.replace("burst", "later");
+    shop.member.cluster.apply(&format!("{later}  namespaces: [{NAMESPACE}]\n")).unwrap();
+    let usable = comes(&shop.agent, "another request to be usable", || {
+        shop.request("later").filter(|found| found["status"]["phase"] == "Active")
+    });
+    let id = usable["status"]["reservationName"].as_str().unwrap().to_owned();
+    shop.member.cluster.apply(&deployment(&id)).unwrap();
+    comes(&edge.agent, "two pods over there again", || {
+        (running(edge, "web-shop")? == 2).then_some(())
+    });
+    let budget = json!({
+        "metadata": { "name": "web" },
+        "spec": { "minAvailable": 2, "selector": { "matchLabels": { "app": "web" } } },
+    });
+    let api = shop.member.cluster.api();
+    api.create(BUDGET, &budget).unwrap();
+    comes(&shop.agent, "a budget that is used up", || {
+        let status = api.get(&format!("{BUDGET}/web")).ok()?["status"].clone();
+        (status["currentHealthy"] == 2 && status["disruptionsAllowed"] == 0).then_some(())
+    });
+    id
+}
+
+/// What runs there has until the deadline; then it goes, whatever it is needed for. How long that took.
+pub(super) fn an_operator_empties_a_provider(town: &Town, shop: &Side, edge: &Side) -> Duration {
+    let id = two_pods_that_are_needed(shop, edge);
+    let clock = Stopwatch::start();
+    town.anna.ok("drain edge --why update");
+    let node = format!("/api/v1/nodes/{id}");
+    comes(&shop.agent, "the node to take nothing more", || {
+        let found = shop.member.cluster.api().get(&node).ok()?;
+        (found["spec"]["unschedulable"] == true).then_some(())
+    });
+    let left = [running(shop, NAMESPACE), running(edge, "web-shop")];
+    let looked = clock.elapsed();
+    assert!(looked > EVICTION || left == [Some(2), Some(2)], "{left:?} after {looked:?}");
+    comes(&shop.agent, "the request to say why it ends", || {
+        let found = shop.request("later")?;
+        let is_told = ready(&found)?["reason"] == "Withdrawn";
+        (found["status"]["phase"] == "Releasing" && is_told).then_some(())
+    });
+    comes(&edge.agent, "the capacity to be back again", || {
+        let told = at_broker(town, "edge")?;
+        (told["resources"]["available"]["cpu"] == "16").then_some(())
+    });
+    let took = clock.elapsed();
+    assert!(took >= EVICTION, "a budget holds until the deadline: {took:?}");
+    comes(&shop.agent, "the end of the reservation", || {
+        let ended = town.reservation(&id)["status"].clone();
+        (ended["phase"] == "Released" && ended["reason"] == "Drained").then_some(())
+    });
+    assert!(shop.member.cluster.api().get(&node).is_err());
+    assert_eq!(running(edge, "web-shop").unwrap_or_default(), 0);
+    // It lends nothing more until the operator is done.
+    assert_eq!(at_broker(town, "edge").unwrap()["draining"], true);
+    town.anna.ok("uncordon edge --why done");
+    shop.member.cluster.api().delete(&format!("{BUDGET}/web")).unwrap();
+    shop.member.cluster.kubectl(&["delete", "resourcerequest", "later", "--timeout=60s"]).unwrap();
+    took
+}
