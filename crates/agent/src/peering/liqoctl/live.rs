@@ -40,11 +40,18 @@ impl Live {
         let records: Api<K> = Api::namespaced(client.clone(), namespace);
         let mut all = board.kept(K::SIDE, peer);
         for record in records.list(&ListParams::default()).await?.items {
-            let seen = record.seen();
-            let Some(order) = seen.order.filter(|order| order.peer == *peer) else { continue };
-            let number = order.generation.map(|generation| generation.0);
-            let in_force = seen.standing.in_force && seen.standing.applied == number;
-            if order.duty == Duty::Keep && !board.is_leaving(K::SIDE, &order.reservation) {
+            if board.is_leaving(K::SIDE, record.reservation()) {
+                all.remove(record.reservation());
+                continue;
+            }
+            // One that cannot be read is not none: it may be of this pair.
+            let order = record.order().map_err(|error| kube::Error::Service(error.into()))?;
+            if order.peer != *peer {
+                continue;
+            }
+            let (standing, number) = (record.standing(), order.generation.map(|it| it.0));
+            let in_force = standing.in_force && standing.applied == number;
+            if order.duty == Duty::Keep {
                 all.insert(order.reservation, One { amounts: order.amounts, in_force });
             } else {
                 all.remove(&order.reservation);

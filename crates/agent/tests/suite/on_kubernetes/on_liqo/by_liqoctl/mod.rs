@@ -1,6 +1,7 @@
 //! Clusters joined by the real liqoctl, and by programs that only pretend to be it.
 
 mod world;
+mod snapshot;
 mod life;
 mod ending;
 mod lying;

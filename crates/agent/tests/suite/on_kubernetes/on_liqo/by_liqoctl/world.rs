@@ -1,7 +1,6 @@
 //! Two clusters with Liqo, and an agent's peering by liqoctl in each. Rome borrows, Milan lends; both can
 //! do both.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -21,7 +20,7 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
 use sublet_testkit::binaries::{Binaries, Kit, Program as Built};
-use sublet_testkit::{Api, Cluster, Liqo, Part, Setup, Tier, inventory};
+use sublet_testkit::{Api, Cluster, Liqo, Part, Setup, Tier};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -345,35 +344,6 @@ impl<'a> World<'a> {
         tokio::join!(self.milan.is_gone(&lent), self.rome.is_gone(&borrowed));
         self.rome.forget(&borrowed);
         self.milan.forget(&lent);
-    }
-}
-
-/// What there was in both clusters.
-#[derive(Debug)]
-pub(super) struct Snapshot([BTreeSet<String>; 2]);
-
-impl Snapshot {
-    pub(super) fn of(world: &World) -> Self {
-        Self([&world.rome, &world.milan].map(|town| inventory(&town.api).unwrap()))
-    }
-
-    /// Waits until everything is as it was, by name; says what is not.
-    pub(super) async fn is_back(&self, world: &World<'_>) {
-        let differences = Mutex::new(Vec::new());
-        let looked = tokio::time::timeout(
-            Duration::from_secs(40),
-            until("as before", || async {
-                let now = Self::of(world);
-                let found = self.0.iter().zip(&now.0).flat_map(|(was, is)| {
-                    is.symmetric_difference(was).cloned().collect::<Vec<_>>()
-                });
-                let found = found.collect::<Vec<_>>();
-                differences.lock().unwrap().clone_from(&found);
-                found.is_empty().then_some(())
-            }),
-        );
-        let is_back = looked.await.is_ok();
-        assert!(is_back, "not as before: {:#?}", differences.lock().unwrap());
     }
 }
 
