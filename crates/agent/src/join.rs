@@ -1,6 +1,7 @@
 //! What joins clusters: chosen by the configuration, or by what is installed, and put together.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams};
@@ -12,10 +13,11 @@ use sublet_crds::{Advertisement, AdvertisementStatus};
 
 use crate::clock;
 use crate::cluster::code;
-use crate::config::{BrokerAt, Config, Joining};
+use crate::config::{BrokerAt, Config, Joining, Liqoctl};
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::ResourceSlice;
 use crate::peering::liqo::{Extras, LiqoPeering, Offloader, Settings, link, names};
+use crate::peering::liqoctl::{self, LiqoctlPeering, Program};
 use crate::peering::{NoPeering, Peering};
 use crate::run::Tasks;
 use crate::transport::Broker;
@@ -32,10 +34,15 @@ const DENIED: Span = Span::from_secs(3600);
 pub enum Error {
     /// Liqo is not there, or may not be used.
     #[error(
-        "--peering=liqo: Liqo's slices cannot be listed; install Liqo, and let the agent use it with \
-         deploy/agent/rbac-liqo.yaml"
+        "--peering={backend}: Liqo's slices cannot be listed; install Liqo, and let the agent use it with \
+         deploy/agent/rbac-{backend}.yaml"
     )]
-    NoLiqo(#[source] kube::Error),
+    NoLiqo {
+        /// How clusters are to be joined.
+        backend: &'static str,
+        /// What the API server says.
+        source: kube::Error,
+    },
     /// Liqo is there, and may not be used.
     #[error(
         "Liqo is installed, and the agent may not use it: apply deploy/agent/rbac-liqo.yaml, or say \
@@ -85,14 +92,19 @@ impl Join<'_> {
                 tracing::info!("clusters are joined by Liqo");
                 Ok(self.liqo(at, tasks))
             }
+            (Some(_), Joining::Liqoctl(how)) => {
+                self.check_name().await?;
+                tracing::info!(kubeconfigs = %how.kubeconfigs_dir.display(), "clusters are joined by liqoctl");
+                Ok(self.liqoctl(&how, tasks))
+            }
             // Without a broker there is nobody to be joined with.
             (None, _) | (_, Joining::None) => Ok(Arc::new(NoPeering)),
         }
     }
 
     async fn choice(&self) -> Result<Joining, Error> {
-        let chosen = self.config.peering;
-        if self.config.broker.is_none() || chosen == Some(Joining::None) {
+        let chosen = &self.config.peering;
+        if self.config.broker.is_none() || *chosen == Some(Joining::None) {
             return Ok(Joining::None);
         }
         if chosen.is_none() && !self.is_served().await? {
@@ -103,10 +115,13 @@ impl Join<'_> {
         }
         let slices: Api<ResourceSlice> = Api::all(self.client.clone());
         match slices.list_metadata(&ListParams::default().limit(1)).await {
-            Ok(_) => Ok(Joining::Liqo),
-            Err(error) if chosen == Some(Joining::Liqo) => Err(Error::NoLiqo(error)),
-            Err(error) if code(&error) == Some(403) => Err(Error::Forbidden(error)),
-            Err(error) => Err(Error::Unknown(error)),
+            Ok(_) => Ok(chosen.clone().unwrap_or(Joining::Liqo)),
+            Err(error) => Err(match chosen {
+                Some(Joining::Liqoctl(_)) => Error::NoLiqo { backend: "liqoctl", source: error },
+                Some(_) => Error::NoLiqo { backend: "liqo", source: error },
+                None if code(&error) == Some(403) => Error::Forbidden(error),
+                None => Error::Unknown(error),
+            }),
         }
     }
 
@@ -187,6 +202,33 @@ impl Join<'_> {
         tasks.own("the slices", keeper.run(tasks.stopping()));
         let offloader = Offloader::new(self.client, instruction_namespace);
         tasks.own("the namespaces", offloader.run(tasks.stopping()));
+        Arc::new(peering)
+    }
+
+    fn liqoctl(&self, how: &Liqoctl, tasks: &mut Tasks) -> Arc<dyn Peering> {
+        let Config { slices, instruction_namespace, networking, .. } = self.config;
+        let eviction = slices.eviction_deadline;
+        let settings = liqoctl::Settings {
+            cluster: self.cluster.clone(),
+            namespace: instruction_namespace.clone(),
+            folder: how.kubeconfigs_dir.clone(),
+            program: Program {
+                path: how.path.clone(),
+                environment: how.environment.clone(),
+                timeout: Duration::from_millis(how.timeout.as_millis()),
+            },
+            networking: *networking,
+            extras: Extras { pods: slices.pods, storage: slices.storage },
+            eviction,
+            patience: eviction.checked_add(MARGIN).unwrap_or(eviction),
+        };
+        let (client, metrics) = (self.client.clone(), Arc::clone(self.metrics));
+        let (peering, keeper) = LiqoctlPeering::new(client, settings, clock::now, metrics);
+        if let Some(what) = peering.missing() {
+            // Whoever only lends needs none of it.
+            tracing::warn!(what, "this cluster cannot borrow");
+        }
+        tasks.own("the peerings", keeper.run(tasks.stopping()));
         Arc::new(peering)
     }
 }

@@ -84,6 +84,13 @@ obstacles! {
         reaches the provider's API server",
     /// Somebody else keeps changing the slice.
     SliceContested: "find out who writes to the ResourceSlice besides the agent",
+    /// There is no kubeconfig of one of the clusters, or not one that can be used.
+    KubeconfigUnusable: "put a kubeconfig of that cluster into --kubeconfigs-dir, as <cluster>.kubeconfig; \
+        --peering=liqo in both clusters needs none",
+    /// Liqo's command line is not there, or cannot be started.
+    LiqoctlMissing: "install Liqo's command line beside the agent, or say with --liqoctl-path where it is",
+    /// Liqo's command line did not do its work.
+    LiqoctlFailed: "it is tried again; if it stays so, run liqoctl by hand with the same kubeconfigs",
     /// Pods that were removed by force are kept by their finalizers.
     PodsHeld: "whoever set the finalizers must remove them",
 }

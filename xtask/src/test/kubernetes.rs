@@ -28,7 +28,9 @@ pub(super) fn run(repo: &Repo, extent: Extent) -> Result<Outcome> {
     if rig::programs(repo, Kit::Kubernetes)? == Programs::Missing {
         return left_out(Tally::default(), NO_KUBERNETES, || names(repo));
     }
-    if rig::programs(repo, Kit::Liqo)? == Programs::Here {
+    // Its command line is of the same module, and had or missing with it.
+    let [liqo, liqoctl] = [Kit::Liqo, Kit::Liqoctl].map(|kit| rig::programs(repo, kit));
+    if (liqo?, liqoctl?) == (Programs::Here, Programs::Here) {
         return tests(repo, &[], extent).map(Outcome::Ran);
     }
     let ran = tests(repo, &["--skip", LIQO_MODULE], extent)?;

@@ -75,7 +75,8 @@ pub struct Flags {
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_parser = boolean)]
     pub lend: bool,
-    /// How clusters are joined: liqo, or none. Without it liqo where Liqo is installed, else none.
+    /// How clusters are joined: liqo, liqoctl or none. Without it liqoctl with --kubeconfigs-dir, else liqo
+    /// where Liqo is installed, else none.
     #[arg(long, env = "SUBLET_PEERING", value_name = "BACKEND")]
     pub peering: Option<String>,
     /// How many pods a virtual node takes; as a provider, at most so many.
@@ -90,6 +91,19 @@ pub struct Flags {
     /// How long the link of two clusters is kept when no reservation needs it; at most 12h.
     #[arg(long, env = "SUBLET_LINK_IDLE", default_value = "10m", value_name = "SPAN")]
     pub link_idle: Span,
+    /// The network between joined clusters, which Liqo makes: existing is left as it is, with disabled there
+    /// is none.
+    #[arg(long, env = "SUBLET_LIQO_NETWORKING", default_value = "existing", value_name = "WHICH")]
+    pub liqo_networking: String,
+    /// The folder with `<cluster>.kubeconfig` of this cluster and of its providers, for --peering=liqoctl.
+    #[arg(long, env = "SUBLET_KUBECONFIGS_DIR", value_name = "FOLDER")]
+    pub kubeconfigs_dir: Option<String>,
+    /// Liqo's command line, for --peering=liqoctl.
+    #[arg(long, env = "SUBLET_LIQOCTL_PATH", default_value = "liqoctl", value_name = "FILE")]
+    pub liqoctl_path: PathBuf,
+    /// How long it may take, each time.
+    #[arg(long, env = "SUBLET_LIQOCTL_TIMEOUT", default_value = "5m", value_name = "SPAN")]
+    pub liqoctl_timeout: Span,
     /// Of several agents of one cluster, one works at a time.
     #[arg(long, env = "SUBLET_LEADER_ELECT", default_value_t = false, num_args = 0..=1,
           action = clap::ArgAction::Set, require_equals = true, default_missing_value = "true",
@@ -140,8 +154,6 @@ pub(super) struct Legacy {
     pub(super) broker_kubeconfig: Option<String>,
     #[arg(long, hide = true, env = "SUBLET_BROKER_NAMESPACE")]
     pub(super) broker_namespace: Option<String>,
-    #[arg(long, hide = true, env = "SUBLET_KUBECONFIGS_DIR")]
-    pub(super) kubeconfigs_dir: Option<String>,
     #[command(flatten)]
     pub(super) framework: Framework,
 }
@@ -149,12 +161,7 @@ pub(super) struct Legacy {
 impl Legacy {
     /// Those that were given and have no effect.
     pub(super) fn without_effect(&self) -> impl Iterator<Item = &'static str> {
-        [
-            ("broker-namespace", self.broker_namespace.is_some()),
-            ("kubeconfigs-dir", self.kubeconfigs_dir.as_deref().is_some_and(|dir| !dir.is_empty())),
-        ]
-        .into_iter()
-        .filter_map(|(name, given)| given.then_some(name))
-        .chain(self.framework.without_effect())
+        let namespace = self.broker_namespace.is_some().then_some("broker-namespace");
+        namespace.into_iter().chain(self.framework.without_effect())
     }
 }

@@ -5,6 +5,7 @@
 //! that names the flag.
 
 mod flags;
+mod joining;
 mod print;
 
 use std::collections::BTreeMap;
@@ -20,10 +21,12 @@ use sublet_process::{Address, Format, Level, address};
 use sublet_wire::v1::Cost;
 
 pub use flags::Flags;
+pub use joining::{Joining, Liqoctl};
 
 use crate::advertise::{LabelError, labels};
 use crate::collect::Tolerated;
 use crate::offer::Offer;
+use crate::peering::Networking;
 
 /// What 0 means as an interval, as in the Go agent.
 const INTERVAL_OF_ZERO: Span = Span::from_secs(60);
@@ -69,15 +72,9 @@ pub enum Error {
          and ca.crt; or set --metrics-secure=false and let only your Prometheus reach it"
     )]
     MetricsCertificates(Address),
-    /// A backend that is none.
-    #[error("--peering={0} is not known: use liqo or none, or leave it out")]
-    Peering(String),
-    /// Not built yet.
-    #[error(
-        "--peering=liqoctl is not available in this version: use --peering=liqo, which needs no \
-         kubeconfigs, or none"
-    )]
-    Liqoctl,
+    /// What is said of how clusters are joined makes no sense.
+    #[error(transparent)]
+    Joining(#[from] joining::Error),
     /// An amount that is none.
     #[error("--slice-storage: {0}")]
     Storage(#[source] sublet_core::quantity::Error),
@@ -97,16 +94,6 @@ pub struct BrokerAt {
     pub urls: Vec<String>,
     /// The folder with our certificate.
     pub cert_path: PathBuf,
-}
-
-/// How clusters are joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Joining {
-    /// By Liqo's custom resources.
-    Liqo,
-    /// Not at all.
-    None,
 }
 
 /// What is said about slices.
@@ -158,6 +145,8 @@ pub struct Config {
     pub lend: bool,
     /// How clusters are joined; none means that it is looked whether Liqo is installed.
     pub peering: Option<Joining>,
+    /// Whose the network between joined clusters is.
+    pub networking: Networking,
     /// What a virtual node has beyond what is reserved.
     pub slices: Slices,
     /// How long a link is kept that nobody needs.
@@ -203,6 +192,8 @@ impl Config {
         let interval = interval(flags.advertisement_requeue_interval)?;
         let poll = flags.instruction_poll_interval;
         let cluster_id = some(&flags.cluster_id).map(str::parse).transpose();
+        let peering = Joining::of(flags)?;
+        let unused = joining::without_effect(flags, peering.as_ref());
         Ok(Self {
             kubeconfig: flags.kubeconfig.clone(),
             broker: broker(flags)?,
@@ -219,7 +210,7 @@ impl Config {
             tolerated: flags.tolerate_taints.clone(),
             region: flags.region.clone(),
             lend: flags.lend,
-            peering: joining(flags)?,
+            networking: joining::networking(flags)?,
             slices: slices(flags)?,
             link_idle: Some(flags.link_idle)
                 .filter(|idle| *idle <= LINK_IDLE_MAX)
@@ -234,7 +225,8 @@ impl Config {
             address_file: flags.address_file.clone(),
             log_format: flags.log_format.unwrap_or_else(|| flags.legacy.framework.format()),
             log_level: flags.log_level,
-            without_effect: flags.legacy.without_effect().collect(),
+            without_effect: unused.chain(flags.legacy.without_effect()).collect(),
+            peering,
             cost: cost(flags),
             labels: labels(&flags.labels)?,
         })
@@ -286,16 +278,6 @@ fn broker(flags: &Flags) -> Result<Option<BrokerAt>, Error> {
         return Err(Error::Needed("broker-url"));
     }
     Ok(Some(BrokerAt { urls, cert_path }))
-}
-
-fn joining(flags: &Flags) -> Result<Option<Joining>, Error> {
-    match flags.peering.as_deref().and_then(some) {
-        None => Ok(None),
-        Some("liqo") => Ok(Some(Joining::Liqo)),
-        Some("none") => Ok(Some(Joining::None)),
-        Some("liqoctl") => Err(Error::Liqoctl),
-        Some(other) => Err(Error::Peering(other.to_owned())),
-    }
 }
 
 fn slices(flags: &Flags) -> Result<Slices, Error> {

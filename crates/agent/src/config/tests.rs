@@ -93,6 +93,7 @@ fn what_is_typed_is_what_is_meant() {
         "--memory-cost=0.2",
         "--currency=EUR",
         "--lend=false",
+        "--peering=liqo",
         "--kubeconfigs-dir=/k",
     ])
     .unwrap();
@@ -163,8 +164,47 @@ fn clusters_are_joined_as_is_said_or_as_is_found() {
     assert_eq!(resolve(&["--peering="]).unwrap().peering, None);
     assert_eq!(resolve(&["--peering=liqo"]).unwrap().peering, Some(Joining::Liqo));
     assert_eq!(resolve(&["--peering=none"]).unwrap().peering, Some(Joining::None));
-    assert!(resolve(&["--peering=liqoctl"]).unwrap_err().contains("not available"));
     assert!(resolve(&["--peering=magic"]).unwrap_err().contains("--peering=magic"));
+}
+
+#[test]
+fn kubeconfigs_mean_liqoctl_as_in_the_go_agent_unless_something_else_is_said() {
+    for typed in [&["--kubeconfigs-dir=/k"][..], &["-kubeconfigs-dir=/k", "--peering=liqoctl"]] {
+        let config = resolve(typed).unwrap();
+        let Some(Joining::Liqoctl(how)) = config.peering else { panic!("{typed:?}") };
+        assert_eq!((how.kubeconfigs_dir, how.path), ("/k".into(), "liqoctl".into()));
+        assert_eq!(how.timeout, Span::from_secs(300), "as the Go agent waits");
+        assert!(config.without_effect.is_empty());
+        let known = |name: &str| how.environment.iter().any(|(known, _)| known == name);
+        assert!(
+            known("PATH")
+                && known("HOME")
+                && !known("SUBLET_BROKER_URL")
+                && !known("CARGO_MANIFEST_DIR")
+        );
+    }
+    let other = resolve(&["--kubeconfigs-dir=/k", "--peering=none"]).unwrap();
+    assert_eq!(
+        (other.peering, other.without_effect),
+        (Some(Joining::None), vec!["kubeconfigs-dir"])
+    );
+    assert_eq!(resolve(&["--kubeconfigs-dir="]).unwrap().peering, None);
+    let set = ["--kubeconfigs-dir=/k", "--liqoctl-path=/bin/l", "--liqoctl-timeout=1m"];
+    let Some(Joining::Liqoctl(how)) = resolve(&set).unwrap().peering else { panic!("{set:?}") };
+    assert_eq!((how.path, how.timeout), ("/bin/l".into(), Span::from_secs(60)));
+    assert!(resolve(&["--peering=liqoctl"]).unwrap_err().contains("--kubeconfigs-dir is needed"));
+    for bad in ["--liqoctl-timeout=10ms", "--liqoctl-timeout=2h"] {
+        assert!(resolve(&["--kubeconfigs-dir=/k", bad]).unwrap_err().contains("--liqoctl-timeout"));
+    }
+}
+
+#[test]
+fn the_network_is_left_as_it_is_unless_there_is_none() {
+    assert_eq!(resolve(&[]).unwrap().networking, Networking::Existing);
+    let said = |which: &str| resolve(&[&format!("--liqo-networking={which}")]);
+    assert_eq!(said("disabled").unwrap().networking, Networking::Disabled);
+    assert!(said("managed").unwrap_err().contains("not available"));
+    assert!(said("magic").unwrap_err().contains("--liqo-networking=magic"));
 }
 
 #[test]

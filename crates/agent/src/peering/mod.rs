@@ -6,10 +6,12 @@
 //! the next thing, and says how far it is. It keeps no state of its own that a restart would lose.
 
 pub mod liqo;
+pub mod liqoctl;
 mod none;
 mod why;
 
 use futures_util::future::BoxFuture;
+use serde::Serialize;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
 use sublet_wire::v1::Message;
@@ -46,6 +48,16 @@ pub enum Change {
     Everything,
     /// Something about one reservation.
     One(Side, String),
+}
+
+/// Whose the network between the pods of two clusters is. Making it is Liqo's own business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Networking {
+    /// There is none: what liqoctl finds of one at the end goes with the peering.
+    Disabled,
+    /// It is there, or not, and is left as it is.
+    Existing,
 }
 
 /// Why a cluster does not lend now, although it would; none if it does.

@@ -50,7 +50,7 @@ pub(super) fn check(pem: &str, name: &str, organization: &str) -> Result<Vec<u8>
 }
 
 /// The common name and the first organization of any request, for those who look for their own.
-pub(super) fn owner(pem: &[u8]) -> Option<(String, String)> {
+pub(in crate::peering) fn owner(pem: &[u8]) -> Option<(String, String)> {
     let (_, pem) = parse_x509_pem(pem).ok()?;
     let (_, csr) = X509CertificationRequest::from_der(&pem.contents).ok()?;
     let subject = &csr.certification_request_info.subject;

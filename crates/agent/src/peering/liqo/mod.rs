@@ -26,15 +26,17 @@ use sublet_wire::v1::Message;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+pub(super) use csr::owner;
 pub use offload::Offloader;
 pub use slice::{Extras, Keeper, Settings};
+pub(super) use slice::{Ground, List, asked, is_same, text};
 
 use super::{Change, IsLive, Peering, Progress, Removal, Unwilling, Why};
 use crate::controllers::Clock;
 use crate::metrics::Metrics;
 use crate::transport::Order;
 use link::Links;
-use slice::{Ground, Provider, Requester, Wakes};
+use slice::{Provider, Requester, Wakes};
 
 /// How long a look at one reservation may take. It is then begun anew, from what is there.
 const LOOK_MAX: Duration = Duration::from_secs(30);

@@ -26,6 +26,8 @@ pub struct TenantSpec {
     pub csr: String,
     /// Its signature of the nonce.
     pub signature: String,
+    /// What it may still do: `Active`, `Cordoned` or `Drained`.
+    pub tenant_condition: String,
 }
 
 /// What Liqo made of it.

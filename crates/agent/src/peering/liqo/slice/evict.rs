@@ -25,7 +25,7 @@ const AT_ONCE: usize = 8;
 
 impl Ground {
     /// Empties a node which is to go since then; why that is not done yet.
-    pub(super) async fn empty(&self, node: &Node, since: Time) -> Answer<Option<Why>> {
+    pub(in crate::peering) async fn empty(&self, node: &Node, since: Time) -> Answer<Option<Why>> {
         let name = node.name_any();
         if node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true) {
             merge(&self.nodes(), &name, &json!({ "spec": { "unschedulable": true } })).await?;

@@ -163,7 +163,7 @@ impl Ground {
     }
 
     /// Since when a node is to go of which the slice is gone already: written on the node itself.
-    pub(super) async fn node_leaving_since(&self, node: &Node) -> Answer<Time> {
+    pub(in crate::peering) async fn node_leaving_since(&self, node: &Node) -> Answer<Time> {
         let now = self.now();
         let known = Mark::Leaving.on(node.annotations()).filter(|since| *since <= now);
         if let Some(since) = known {

@@ -20,7 +20,8 @@ pub use amounts::Extras;
 pub use ground::Settings;
 pub use keeper::Keeper;
 
-pub(super) use ground::Ground;
+pub(in crate::peering) use amounts::{List, asked, is_same, text};
+pub(in crate::peering) use ground::Ground;
 pub(super) use provider::Provider;
 pub(super) use requester::Requester;
 pub(super) use sweep::sweep;

@@ -1,6 +1,7 @@
 //! Slices on real Liqo. `cargo xtask test` knows such tests by the name of this module, and leaves them
 //! out, by name, where Liqo cannot be had.
 
+mod by_liqoctl;
 mod linking;
 mod world;
 mod snapshot;

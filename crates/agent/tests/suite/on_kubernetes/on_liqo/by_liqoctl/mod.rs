@@ -1,0 +1,68 @@
+//! Clusters joined by the real liqoctl, and by programs that only pretend to be it.
+
+mod world;
+mod snapshot;
+mod life;
+mod ending;
+mod lying;
+
+use sublet_testkit::wait::Stopwatch;
+
+use world::{Rig, World};
+
+/// Runs scenarios on a fresh pair of clusters, one after the other: a pair takes longer to start than
+/// any of them. Each leaves the clusters as it found them.
+macro_rules! scenarios {
+    ($($scenario:path),* $(,)?) => {{
+        let clock = Stopwatch::start();
+        let rig = Rig::start();
+        eprintln!("a pair with Liqo after {:?}", clock.elapsed());
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let mut world = World::new(&rig).await;
+            $(
+                let clock = Stopwatch::start();
+                $scenario(&mut world).await;
+                eprintln!("{} took {:?}", stringify!($scenario), clock.elapsed());
+            )*
+        });
+    }};
+}
+
+#[test]
+fn a_pair_has_one_slice_of_all_its_reservations_and_none_after_the_last() {
+    scenarios!(
+        life::two_reservations_are_one_slice_of_their_sum,
+        life::both_directions_of_a_pair_coexist,
+        life::both_may_be_restarted_at_any_time,
+        ending::an_existing_network_is_left_alone,
+    );
+}
+
+#[test]
+fn what_is_over_ends_by_liqoctl_too() {
+    scenarios!(
+        ending::pods_leave_before_the_clusters_part,
+        ending::capacity_is_back_when_its_pods_are_gone,
+        ending::a_requester_that_is_silent_is_drained,
+        ending::what_nobody_wants_is_swept,
+    );
+}
+
+#[test]
+fn a_provider_may_be_lost_by_liqoctl_too() {
+    scenarios!(ending::a_lost_provider_is_given_up_and_cleans_up_when_it_returns);
+}
+
+#[test]
+fn liqoctl_is_not_believed() {
+    scenarios!(
+        lying::whoever_does_nothing_is_not_believed,
+        lying::whoever_hangs_is_ended,
+        lying::whoever_fails_is_heard_and_tried_again,
+        lying::a_kubeconfig_must_be_there_and_of_that_cluster,
+        lying::what_is_in_force_outlives_a_missing_file,
+        lying::what_somebody_peered_by_hand_is_his,
+    );
+}
