@@ -155,12 +155,12 @@ impl Stage {
         Ok(all)
     }
 
-    /// What is there that was not, or the other way round, once all that goes has had time to.
+    /// What is there that was not, once all that goes has had time to. What liqoctl left before may go too.
     pub(super) fn leftovers(&self, before: &BTreeSet<String>) -> Result<Vec<String>> {
         let mut left = Vec::new();
         let look = || {
             let now = self.inventory().ok()?;
-            left = now.symmetric_difference(before).cloned().collect();
+            left = now.difference(before).cloned().collect();
             left.is_empty().then_some(())
         };
         // What is still there then is counted, and printed.
