@@ -2,7 +2,7 @@
 //! an agent, the broker, one of Liqo's programs, an API server. It goes on all the same, and nothing is
 //! left of it at the end.
 //!
-//! At each step of one life another victim is drawn. With `$SUBLET_TEST_ALL`, which `cargo xtask test
+//! At each step of one life a victim is drawn, everybody in turn. With `$SUBLET_TEST_ALL`, which `cargo xtask test
 //! --all` sets, there are as many lives as victims, and everybody is killed at every step.
 
 mod step;
@@ -22,6 +22,9 @@ use victim::Victim;
 
 /// Cores of the nodes of each: shop has too little, so edge lends.
 const CLUSTERS: [(&str, &str); 2] = [("shop", "2"), ("edge", "16")];
+/// A replicator that starts while the provider is away takes the slice there for gone, and lets go of its
+/// own. Then the provider takes it back, half a minute after this deadline.
+const DEADLINE: &str = "--eviction-deadline=5s";
 /// How long the next step may take after somebody was killed: others wait ever longer before they try
 /// again.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -49,7 +52,7 @@ impl Life {
 impl World {
     fn start() -> Self {
         let town = Town::new();
-        let sides = side::start(&town, |name| Setup::for_liqo(name), &CLUSTERS);
+        let sides = side::start_with(&town, |name| Setup::for_liqo(name), &CLUSTERS, &[DEADLINE]);
         let [shop, edge] = sides.try_into().ok().expect("two clusters");
         Self { town, shop, edge }
     }
@@ -58,6 +61,11 @@ impl World {
     fn logs(&self) -> String {
         let tail = |side: &Side| format!("{}:\n{}", side.name(), side.agent.log_tail());
         format!("{}\n{}", tail(&self.shop), tail(&self.edge))
+    }
+
+    fn attend(&self) {
+        self.shop.attend();
+        self.edge.attend();
     }
 
     fn create(&self, life: &Life) {
@@ -77,7 +85,10 @@ impl World {
     /// Waits for a step, and kills somebody the moment that it is seen.
     fn kill_at(&mut self, step: Step, victim: Victim, life: &mut Life) {
         let clock = Stopwatch::start();
-        let seen = wait_for(&format!("{step:?}"), PATIENCE, || step.is_taken(self, life));
+        let seen = wait_for(&format!("{step:?}"), PATIENCE, || {
+            self.attend();
+            step.is_taken(self, life)
+        });
         let seen_after = clock.elapsed();
         assert!(seen.is_ok(), "{step:?} was not reached\n{}", self.logs());
         if !victim.is_there(step) {
@@ -116,6 +127,7 @@ impl World {
     /// after that.
     fn check_usable(&self, life: &Life) {
         let usable = wait_for("the node", PATIENCE, || {
+            self.attend();
             let phase = self.shop.request(&life.request)?["status"]["phase"].clone();
             let node = self.shop.get(&format!("/api/v1/nodes/{}", life.id()))?;
             (phase == "Active" && step::is_ready(&node)).then_some(node)
@@ -144,13 +156,18 @@ fn whoever_is_killed_at_any_step_a_reservation_lives_and_leaves_nothing() {
         }
         return;
     }
-    let mut dice = Dice::new();
-    world.live("life", |step| {
-        loop {
-            let victim = Victim::ALL[dice.below(Victim::ALL.len())];
-            if victim.is_there(step) {
-                return victim;
-            }
+    let (mut dice, mut deck) = (Dice::new(), Vec::new());
+    world.live("life", |step| draw(step, &mut deck, &mut dice));
+}
+
+/// A victim who is there: everybody in turn, in any order.
+fn draw(step: Step, deck: &mut Vec<Victim>, dice: &mut Dice) -> Victim {
+    loop {
+        if let Some(place) = deck.iter().position(|victim| victim.is_there(step)) {
+            return deck.remove(place);
         }
-    });
+        let mut all = Victim::ALL;
+        dice.shuffle(&mut all);
+        deck.extend(all);
+    }
 }

@@ -84,6 +84,15 @@ impl Side {
         self.get(&format!("{REQUESTS}/{name}"))
     }
 
+    /// As in a cluster, an agent that ends by itself is started again: one that starts just when its API
+    /// server goes away ends, and says why.
+    pub(super) fn attend(&self) {
+        if let Some(status) = self.agent.ended() {
+            eprintln!("the agent of {} ended ({status}), and is started again", self.name());
+            self.agent.start().unwrap();
+        }
+    }
+
     /// Everything there is, but for what comes and goes, or stays, by itself.
     pub(super) fn inventory(&self) -> BTreeSet<String> {
         let mut all = inventory(&self.member.cluster.api()).unwrap();
@@ -96,6 +105,7 @@ impl Side {
     pub(super) fn wait_until_as(&self, before: &BTreeSet<String>) {
         let mut left = Vec::new();
         let again = wait_for("everything as before", END_PATIENCE, || {
+            self.attend();
             left = self.inventory().symmetric_difference(before).cloned().collect();
             left.is_empty().then_some(())
         });
