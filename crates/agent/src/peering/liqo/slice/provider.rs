@@ -13,7 +13,7 @@ use sublet_crds::{Obstacle, ProviderInstruction};
 use super::amounts::{List, excess, granted, is_same, text};
 use super::certificate::fault;
 use super::ground::{Answer, Ground, Mark, delete};
-use super::requester::LIQO_MAX;
+use super::requester::{LIQO_MAX, quoted};
 use crate::cluster::{code, present};
 use crate::collect::quota_user;
 use crate::peering::liqo::csr::Unfit;
@@ -50,7 +50,8 @@ impl Decision {
         let (word, message) = if more.is_empty() {
             ("granted", format!("the reservation {kept} is kept here"))
         } else {
-            ("cut", format!("the reservation {kept} is kept here, and not {}", text(&more)))
+            let more = quoted(&text(&more));
+            ("cut", format!("the reservation {kept} is kept here, and not {more}"))
         };
         let reason = "ResourceSliceResourcesAccepted";
         Self { word, status: ResourceSlice::ACCEPTED, reason, message }

@@ -215,7 +215,7 @@ fn undecided(slice: &ResourceSlice, order: &Order) -> Option<Why> {
 }
 
 /// What another cluster has written, for people.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(QUOTED_MAX).collect()
 }
 
