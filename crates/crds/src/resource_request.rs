@@ -84,7 +84,7 @@ pub struct ResourceRequestSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
     /// The namespaces of this cluster whose pods may go to the other one while this is reserved,
-    /// where clusters are joined by Liqo: that of the request, and others that have the label
+    /// where agents run with --peering=liqo: that of the request, and others that have the label
     /// sublet.io/may-be-offloaded=true.
     #[schemars(schema_with = "schema::namespaces")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
