@@ -4,6 +4,8 @@
 mod next;
 mod record;
 
+use std::time::Duration;
+
 use sublet_core::id::Generation;
 use sublet_core::instruction::Side;
 use sublet_crds::condition::{Reason, Statement, say};
@@ -20,6 +22,8 @@ use crate::transport::{Error, Order};
 
 /// More steps than any instruction needs in one go.
 const STEPS_MAX: usize = 12;
+/// How long it is said why it cannot work before the broker is told.
+const SAID_FOR: Duration = Duration::from_secs(1);
 
 /// What became of a round of work on an instruction.
 pub(crate) struct Worked<K> {
@@ -117,11 +121,16 @@ impl<K: Record> Work<'_, K> {
             Progress::Failed(why) => {
                 let mut standing = self.standing();
                 standing.in_force = false;
-                let said = (Some(false), why.reason(Reason::PeeringFailed), why.advice());
-                self.say(&mut standing, K::IN_FORCE, said);
+                let reason = why.reason(Reason::PeeringFailed);
+                let is_said = standing.says(K::IN_FORCE, reason);
+                self.say(&mut standing, K::IN_FORCE, (Some(false), reason, why.advice()));
                 self.write(standing).await?;
                 let why = why.to_string();
-                self.notice(Notice::warning("PeeringFailed", &why)).await;
+                if !is_said {
+                    // The request is to say the same before the broker ends it, and this object with it.
+                    self.notice(Notice::warning("PeeringFailed", &why)).await;
+                    return Ok(Flow::Stop(Outcome::Done(Some(SAID_FOR))));
+                }
                 let told = self.context.broker.fail(&order.reservation, &why).await;
                 Ok(Flow::Stop(told.map_or_else(
                     |error| Outcome::Retry(error.retry_after()),

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use sublet_core::id::{ClusterId, Generation};
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::time::Time;
-use sublet_crds::condition::Type;
+use sublet_crds::condition::{Reason, Type};
 use sublet_crds::{
     Duty as Recorded, Invalid, ProviderInstruction, ProviderInstructionSpec,
     ProviderInstructionStatus, RequestedAmounts, ReservationInstruction,
@@ -28,6 +28,14 @@ pub(crate) struct Standing {
     pub(crate) applied: Option<u32>,
     pub(crate) acknowledged: Option<u32>,
     pub(crate) conditions: Vec<Condition>,
+}
+
+impl Standing {
+    /// Is that said already, with this reason?
+    pub(crate) fn says(&self, about: Type, reason: Reason) -> bool {
+        let (about, reason) = (about.to_string(), reason.to_string());
+        self.conditions.iter().any(|one| one.type_ == about && one.reason == reason)
+    }
 }
 
 /// An instruction as it was found.
