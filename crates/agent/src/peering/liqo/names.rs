@@ -26,6 +26,8 @@ pub const RECLAIMED_SINCE: &str = "sublet.io/reclaimed-since";
 pub const RESERVATIONS: &str = "sublet.io/reservations";
 /// The label of a namespace that requests of other namespaces may send away, with the value `true`.
 pub const MAY_BE_OFFLOADED: &str = "sublet.io/may-be-offloaded";
+/// The annotation of a requester's slice that says how often Liqo was reminded of it.
+pub const REMINDED: &str = "sublet.io/reminded";
 /// The role that the agent binds itself to in each tenant namespace.
 pub const TENANT_ROLE: &str = "sublet-agent-tenant";
 /// The admission policy against grants that a consumer makes to itself.

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
@@ -17,8 +17,8 @@ use super::ground::{Answer, Ground, Mark, merge};
 use crate::peering::liqo::kinds::{ForeignCluster, ResourceSlice};
 use crate::peering::liqo::link::{LinkState, Links};
 use crate::peering::liqo::names::{
-    CLASS, CREATE_VIRTUAL_NODE, NODE_TYPE, REMOTE_CLUSTER_ID, REMOTE_ID, REPLICATION, RESERVATION,
-    UNREACHABLE, VIRTUAL_NODE, WRITER,
+    CLASS, CREATE_VIRTUAL_NODE, NODE_TYPE, REMINDED, REMOTE_CLUSTER_ID, REMOTE_ID, REPLICATION,
+    RESERVATION, UNREACHABLE, VIRTUAL_NODE, WRITER,
 };
 use crate::peering::{Progress, Why};
 use crate::transport::Order;
@@ -27,6 +27,8 @@ use crate::transport::Order;
 const NAME_MAX: usize = 50;
 /// How long Liqo may take for its part before that is called trouble.
 pub(super) const LIQO_MAX: Span = Span::from_secs(45);
+/// How often Liqo is reminded of a slice that nobody has decided about.
+const REMIND_EVERY: Span = Span::from_secs(10);
 /// How much is repeated of what a provider says.
 const QUOTED_MAX: usize = 300;
 
@@ -83,9 +85,27 @@ impl Requester {
             merge(&self.ground.nodes(), &order.reservation, &uncordoned).await?;
         }
         match undecided(&slice, order) {
-            Some(why) => Ok(Progress::Pending(why)),
+            Some(why) => {
+                self.remind(&slices, &slice).await?;
+                Ok(Progress::Pending(why))
+            }
             None => self.node_of(order, self.ground.said_for(&slice)).await,
         }
+    }
+
+    /// Touches a slice of which nothing was heard for long. Liqo's replicator does not try again what an
+    /// API server forbids, and one that has just started forbids everything for a moment.
+    async fn remind(&self, slices: &Api<ResourceSlice>, slice: &ResourceSlice) -> Answer<()> {
+        let times = self.ground.age_of(&slice.metadata).as_millis() / REMIND_EVERY.as_millis();
+        let said = slice.annotations().get(REMINDED);
+        if times == 0
+            || slice.condition(ResourceSlice::RESOURCES).is_some()
+            || said.is_some_and(|said| *said == times.to_string())
+        {
+            return Ok(());
+        }
+        let change = json!({ "metadata": { "annotations": { REMINDED: times.to_string() } } });
+        merge(slices, &slice.name_any(), &change).await
     }
 
     /// Does the slice ask for what it should? What others wrote into it is theirs.
