@@ -1,6 +1,26 @@
 //! Slices on real Liqo. `cargo xtask test` knows such tests by the name of this module, and leaves them
 //! out, by name, where Liqo cannot be had.
 
+/// Runs scenarios on a fresh pair of clusters, one after the other: a pair takes longer to start than
+/// any of them. Whoever uses it has a module `world` with a rig and the world on it.
+macro_rules! scenarios {
+    ($($scenario:path),* $(,)?) => {{
+        let clock = sublet_testkit::wait::Stopwatch::start();
+        let rig = world::Rig::start();
+        eprintln!("a pair with Liqo after {:?}", clock.elapsed());
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let mut all = world::World::new(&rig).await;
+            $(
+                let clock = sublet_testkit::wait::Stopwatch::start();
+                $scenario(&mut all).await;
+                eprintln!("{} after {:?}", stringify!($scenario), clock.elapsed());
+            )*
+        });
+    }};
+}
+
 mod by_liqoctl;
 mod linking;
 mod world;
@@ -11,30 +31,6 @@ mod ending;
 mod stubborn;
 mod losing;
 mod hostile;
-
-use sublet_testkit::wait::Stopwatch;
-
-use world::World;
-
-/// Runs scenarios on a fresh pair of clusters, one after the other: a pair takes longer to start than
-/// any of them.
-macro_rules! scenarios {
-    ($($scenario:path),* $(,)?) => {{
-        let clock = Stopwatch::start();
-        let rig = world::Rig::start();
-        eprintln!("a pair with Liqo after {:?}", clock.elapsed());
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
-        runtime.unwrap().block_on(async {
-            let mut world = World::new(&rig).await;
-            $(
-                let clock = Stopwatch::start();
-                $scenario(&mut world).await;
-                eprintln!("{} after {:?}", stringify!($scenario), clock.elapsed());
-            )*
-        });
-    }};
-}
 
 #[test]
 fn a_slice_is_exactly_what_is_reserved_and_nobody_can_take_more() {

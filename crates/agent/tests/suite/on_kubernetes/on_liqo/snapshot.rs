@@ -1,28 +1,38 @@
 //! What there was before, and whether it is so again.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::Duration;
 
-use sublet_testkit::inventory;
+use sublet_testkit::{Api, inventory};
 
-use super::world::World;
 use crate::on_kubernetes::until::until;
+
+/// How long Liqo may take to let go of everything.
+const BACK_WITHIN: Duration = Duration::from_secs(40);
+
+/// Two clusters.
+pub(super) trait Pair {
+    /// The ways to both.
+    fn apis(&self) -> [&Api; 2];
+}
 
 /// What there was in both clusters.
 #[derive(Debug)]
 pub(super) struct Snapshot([BTreeSet<String>; 2]);
 
 impl Snapshot {
-    pub(super) fn of(world: &World) -> Self {
-        Self([&world.rome, &world.milan].map(|town| inventory(&town.api).unwrap()))
+    pub(super) fn of(pair: &impl Pair) -> Self {
+        Self(pair.apis().map(|api| inventory(api).unwrap()))
     }
 
     /// Waits until everything is as it was, by name; says what is not.
-    pub(super) async fn is_back(&self, world: &World<'_>) {
-        let differences = std::sync::Mutex::new(Vec::new());
+    pub(super) async fn is_back(&self, pair: &impl Pair) {
+        let differences = Mutex::new(Vec::new());
         let looked = tokio::time::timeout(
-            std::time::Duration::from_secs(30),
+            BACK_WITHIN,
             until("as before", || async {
-                let now = Self::of(world);
+                let now = Self::of(pair);
                 let found = self.0.iter().zip(&now.0).flat_map(|(was, is)| {
                     is.symmetric_difference(was).cloned().collect::<Vec<_>>()
                 });

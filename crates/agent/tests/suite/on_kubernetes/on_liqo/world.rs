@@ -327,3 +327,9 @@ pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     let conditions = object["status"]["conditions"].as_array()?;
     conditions.iter().find(|condition| condition["type"] == kind)?["status"].as_str()
 }
+
+impl super::snapshot::Pair for World<'_> {
+    fn apis(&self) -> [&Api; 2] {
+        [&self.rome.api, &self.milan.api]
+    }
+}

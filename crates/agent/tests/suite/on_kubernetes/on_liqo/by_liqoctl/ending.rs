@@ -6,7 +6,7 @@ use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 
-use super::snapshot::Snapshot;
+use super::super::snapshot::Snapshot;
 use super::world::{World, is_gone, sizes, small, until, when};
 
 const HOME: &str = "demo";

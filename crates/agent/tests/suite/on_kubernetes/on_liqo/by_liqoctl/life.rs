@@ -7,7 +7,7 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 use sublet_testkit::wait::Stopwatch;
 
-use super::snapshot::Snapshot;
+use super::super::snapshot::Snapshot;
 use super::world::{World, sizes, small, when};
 
 pub(super) async fn two_reservations_are_one_slice_of_their_sum(world: &mut World<'_>) {

@@ -9,7 +9,7 @@ use sublet_core::instruction::Side;
 use sublet_crds::Obstacle;
 use sublet_testkit::wait::Stopwatch;
 
-use super::snapshot::Snapshot;
+use super::super::snapshot::Snapshot;
 use super::world::{World, liqoctl, script, small, until};
 
 const LONG: Duration = Duration::from_mins(1);

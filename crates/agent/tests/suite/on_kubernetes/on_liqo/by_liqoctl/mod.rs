@@ -1,34 +1,9 @@
 //! Clusters joined by the real liqoctl, and by programs that only pretend to be it.
 
 mod world;
-mod snapshot;
 mod life;
 mod ending;
 mod lying;
-
-use sublet_testkit::wait::Stopwatch;
-
-use world::{Rig, World};
-
-/// Runs scenarios on a fresh pair of clusters, one after the other: a pair takes longer to start than
-/// any of them. Each leaves the clusters as it found them.
-macro_rules! scenarios {
-    ($($scenario:path),* $(,)?) => {{
-        let clock = Stopwatch::start();
-        let rig = Rig::start();
-        eprintln!("a pair with Liqo after {:?}", clock.elapsed());
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.unwrap().block_on(async {
-            let mut world = World::new(&rig).await;
-            $(
-                let clock = Stopwatch::start();
-                $scenario(&mut world).await;
-                eprintln!("{} took {:?}", stringify!($scenario), clock.elapsed());
-            )*
-        });
-    }};
-}
 
 #[test]
 fn a_pair_has_one_slice_of_all_its_reservations_and_none_after_the_last() {

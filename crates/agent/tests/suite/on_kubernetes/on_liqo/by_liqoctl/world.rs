@@ -369,3 +369,9 @@ pub(super) fn sizes(slice: &Value) -> [(&str, &str); 2] {
         (has("cpu"), has("memory"))
     })
 }
+
+impl super::super::snapshot::Pair for World<'_> {
+    fn apis(&self) -> [&Api; 2] {
+        [&self.rome.api, &self.milan.api]
+    }
+}

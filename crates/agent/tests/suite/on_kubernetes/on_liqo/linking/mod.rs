@@ -9,30 +9,6 @@ mod repairs;
 mod keys;
 mod hostile;
 
-use sublet_testkit::wait::Stopwatch;
-
-use world::{Rig, World};
-
-/// Runs scenarios on a fresh pair of clusters, one after the other: a pair takes longer to start than
-/// any of them. Each leaves the clusters as it found them.
-macro_rules! scenarios {
-    ($($scenario:path),* $(,)?) => {{
-        let clock = Stopwatch::start();
-        let rig = Rig::start();
-        println!("a pair with Liqo after {:?}", clock.elapsed());
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.unwrap().block_on(async {
-            let mut world = World::new(&rig).await;
-            $(
-                let clock = Stopwatch::start();
-                $scenario(&mut world).await;
-                println!("{} took {:?}", stringify!($scenario), clock.elapsed());
-            )*
-        });
-    }};
-}
-
 #[test]
 fn two_clusters_are_linked_while_they_need_it_and_are_as_before_afterwards() {
     scenarios!(
