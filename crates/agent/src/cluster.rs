@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use kube::Client;
 use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::runtime::watcher::{self, Event};
 
 /// Why the API server cannot be spoken to.
 #[derive(Debug, thiserror::Error)]
@@ -76,5 +77,17 @@ pub(crate) fn code(error: &kube::Error) -> Option<u16> {
     match error {
         kube::Error::Api(status) => Some(status.code),
         _ => None,
+    }
+}
+
+/// The object that an event is about.
+pub(crate) fn seen<K>(event: watcher::Result<Event<K>>) -> Option<K> {
+    match event {
+        Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => Some(object),
+        Ok(Event::Init | Event::InitDone) => None,
+        Err(error) => {
+            tracing::warn!(%error, "a watch was cut; it is opened again");
+            None
+        }
     }
 }

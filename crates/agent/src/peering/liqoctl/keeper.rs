@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use super::Site;
 use super::names::PEERED_BY;
+use crate::cluster::seen;
 use crate::controllers::{Outcome, Queue, due};
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, Tenant};
 use crate::peering::liqo::names::{
@@ -116,18 +117,6 @@ fn of_namespace(object: &impl ResourceExt) -> Option<ClusterId> {
 
 fn of_label(object: &impl ResourceExt) -> Option<ClusterId> {
     object.labels().get(REMOTE_CLUSTER_ID)?.parse().ok()
-}
-
-/// The object that an event is about.
-fn seen<K>(event: watcher::Result<Event<K>>) -> Option<K> {
-    match event {
-        Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => Some(object),
-        Ok(Event::Init | Event::InitDone) => None,
-        Err(error) => {
-            tracing::warn!(%error, "a watch was cut; it is opened again");
-            None
-        }
-    }
 }
 
 fn watched<K>(site: &Site, config: Config) -> Watched<K>

@@ -29,6 +29,7 @@ use super::provider::{Decision, Provider};
 use super::requester::Requester;
 use super::sweep::{peer_of, side_of};
 use super::wakes::Wakes;
+use crate::cluster::seen;
 use crate::collect::seen::Node;
 use crate::controllers::{Outcome, Queue, due};
 use crate::peering::Removal;
@@ -295,18 +296,6 @@ fn slice_of(quota: Quota) -> String {
 fn queue_up(queue: &mut Queue<Key>, key: Option<Key>) {
     if let Some(key) = key {
         queue.push(key);
-    }
-}
-
-/// The object that an event is about.
-fn seen<K>(event: watcher::Result<Event<K>>) -> Option<K> {
-    match event {
-        Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => Some(object),
-        Ok(Event::Init | Event::InitDone) => None,
-        Err(error) => {
-            tracing::warn!(%error, "a watch was cut; it is opened again");
-            None
-        }
     }
 }
 
