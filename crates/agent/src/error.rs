@@ -7,7 +7,7 @@ use sublet_process::Address;
 use sublet_wire::{Invalid, client};
 use tokio::task::JoinError;
 
-use crate::{cluster, identity, join, publish};
+use crate::{cluster, identity, join, kinds, publish};
 
 /// Why the agent cannot start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum Error {
     #[error("--broker-cert-path")]
     Credentials(#[source] client::CredentialsError),
     /// The certificates of the metrics cannot be used.
-    #[error("--metrics-cert-path")]
+    #[error("--metrics-cert-path, or without it --broker-cert-path, cannot be used for metrics")]
     MetricsCertificates(#[source] sublet_process::tls::Error),
     /// What is said of the cluster is not as the broker takes it.
     #[error("--labels, --region or the cost cannot be used")]
@@ -36,6 +36,9 @@ pub enum Error {
     /// The Advertisement cannot be read.
     #[error(transparent)]
     Object(#[from] publish::Error),
+    /// The kinds are not ours.
+    #[error(transparent)]
+    Kinds(#[from] kinds::Lost),
     /// Clusters cannot be joined as was said.
     #[error(transparent)]
     Join(#[from] join::Error),

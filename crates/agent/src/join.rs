@@ -200,9 +200,14 @@ impl Join<'_> {
             LiqoPeering::new(client, Arc::clone(&links) as _, settings, clock::now, metrics);
         tasks.own("the links", async move { links.run(stopping).await });
         tasks.own("the slices", keeper.run(tasks.stopping()));
-        let offloader = Offloader::new(self.client, instruction_namespace);
-        tasks.own("the namespaces", offloader.run(tasks.stopping()));
+        self.offload(tasks);
         Arc::new(peering)
+    }
+
+    /// Namespaces that requests name go where something is reserved, however the clusters are joined.
+    fn offload(&self, tasks: &mut Tasks) {
+        let offloader = Offloader::new(self.client, &self.config.instruction_namespace);
+        tasks.own("the namespaces", offloader.run(tasks.stopping()));
     }
 
     fn liqoctl(&self, how: &Liqoctl, tasks: &mut Tasks) -> Arc<dyn Peering> {
@@ -229,6 +234,7 @@ impl Join<'_> {
             tracing::warn!(what, "this cluster cannot borrow");
         }
         tasks.own("the peerings", keeper.run(tasks.stopping()));
+        self.offload(tasks);
         Arc::new(peering)
     }
 }

@@ -7,6 +7,7 @@ pub mod identity;
 pub mod cluster;
 pub mod metrics;
 mod secure;
+mod kinds;
 pub mod collect;
 pub mod watch;
 pub mod offer;

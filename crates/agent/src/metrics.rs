@@ -85,6 +85,13 @@ pub struct OfDecision {
     pub decision: Word,
 }
 
+/// How a run of liqoctl ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfRun {
+    /// `succeeded`, or how it did not.
+    pub outcome: Word,
+}
+
 /// What is counted of one watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchCounts {
@@ -105,6 +112,7 @@ pub struct Metrics {
     grants: Gauge,
     unreadable: Gauge,
     published: Family<Went, Counter>,
+    rises: Counter,
     publish_milliseconds: Gauge,
     object_writes: Family<Went, Counter>,
     requests: Family<OfPhase, Gauge>,
@@ -117,6 +125,7 @@ pub struct Metrics {
     link_failures: Family<OfRefusal, Counter>,
     slices: Family<OfDecision, Counter>,
     lending: Gauge,
+    liqoctl_runs: Family<OfRun, Counter>,
     /// 1 while the broker takes what is published.
     pub broker_reached: Gauge,
     /// 1 while this agent works, and not another one of the cluster.
@@ -141,6 +150,8 @@ impl Metrics {
         let unreadable = self.unreadable.clone();
         all.register("unreadable_amounts", "Amounts that are not counted", unreadable);
         all.register("published", "Advertisements to the broker", self.published.clone());
+        let about = "Times that a number above another agent's was taken";
+        all.register("number_rises", about, self.rises.clone());
         let took = self.publish_milliseconds.clone();
         all.register("publish_duration_milliseconds", "How long the last one took", took);
         let writes = self.object_writes.clone();
@@ -160,6 +171,7 @@ impl Metrics {
         all.register("link_failures", "Times a link that is needed could not be", failures);
         all.register("slices", "Slices that were decided about", self.slices.clone());
         all.register("lending", "1 while what is lent can be enforced", self.lending.clone());
+        all.register("liqoctl_runs", "Runs of liqoctl", self.liqoctl_runs.clone());
         let reached = self.broker_reached.clone();
         all.register("broker_reached", "1 while the broker takes what is published", reached);
         all.register("leading", "1 while this agent works", self.leading.clone());
@@ -200,6 +212,17 @@ impl Metrics {
         self.published.get_or_create(&went(ok)).inc();
         self.publish_milliseconds.set(i64::try_from(took.as_millis()).unwrap_or(i64::MAX));
         self.broker_reached.set(i64::from(ok));
+    }
+
+    /// The broker keeps another agent's advertisement instead.
+    pub fn overtaken(&self) {
+        self.published.get_or_create(&Went { result: Word("overtaken") }).inc();
+        self.broker_reached.set(0);
+    }
+
+    /// A number above another agent's was taken.
+    pub fn risen(&self) {
+        self.rises.inc();
     }
 
     /// There are so many requests in each phase.
@@ -255,6 +278,11 @@ impl Metrics {
     /// What is lent can be enforced, or cannot.
     pub fn enforced(&self, is_enforced: bool) {
         self.lending.set(i64::from(is_enforced));
+    }
+
+    /// liqoctl was run.
+    pub fn liqoctl_ran(&self, outcome: &'static str) {
+        self.liqoctl_runs.get_or_create(&OfRun { outcome: Word(outcome) }).inc();
     }
 
     /// A letter of another cluster was not believed; says how many were not for this reason.

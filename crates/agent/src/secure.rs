@@ -39,7 +39,7 @@ pub(crate) async fn watch(tls: Arc<Tls>, mut stopping: watch::Receiver<bool>) {
                 let said = error.to_string();
                 if refused.as_ref() != Some(&said) {
                     let error = &error as &dyn std::error::Error;
-                    tracing::error!(error, "--metrics-cert-path: the old certificates are kept");
+                    tracing::error!(error, "metrics: the old certificates are kept");
                     refused = Some(said);
                 }
             }

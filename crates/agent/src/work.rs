@@ -13,7 +13,6 @@ use sublet_wire::client::{Credentials, Options};
 use tokio::sync::watch;
 
 use crate::advertise::Profile;
-use crate::clock;
 use crate::collect::NodeRules;
 use crate::config::Config;
 use crate::controllers::{self, Context};
@@ -25,6 +24,7 @@ use crate::publish::{Grid, Object, Publisher};
 use crate::run::Tasks;
 use crate::transport::{Broker, Http, Local};
 use crate::watch::{Collector, Grants, Told};
+use crate::{clock, kinds};
 
 /// What it works with.
 pub(crate) struct Work<'a> {
@@ -47,6 +47,7 @@ impl Work<'_> {
         profile.check().map_err(Error::Profile)?;
         let (namespace, name) = (&config.advertisement_namespace, &config.advertisement_name);
         let object = Object::open(&client, namespace, name).await?;
+        kinds::check(&client, namespace, &config.instruction_namespace, &profile.cluster).await?;
         let rules = NodeRules { tolerated: config.tolerated.clone() };
         let instructions = &config.instruction_namespace;
         let (mut collector, told) =

@@ -32,11 +32,11 @@ fn line(Decided { revision, event }: &Decided) {
         Event::Granted { id, provider, .. } => {
             tracing::info!(target: AUDIT, %revision, reservation = %id, %provider, "granted");
         }
-        Event::Ending { id, reason: why, by } => {
+        Event::Ending { id, reason: why, by, .. } => {
             let (reason, by) = (reason(*why), actor(by));
             tracing::info!(target: AUDIT, %revision, reservation = %id, reason, by, "ending");
         }
-        Event::Ended { id, reason: why, by, confirmation } => {
+        Event::Ended { id, reason: why, by, confirmation, .. } => {
             let (reason, by) = (reason(*why), actor(by));
             tracing::info!(
                 target: AUDIT,

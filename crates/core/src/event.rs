@@ -4,13 +4,13 @@
 //! and no clock. A grant also carries its [`Basis`]: what the provider had said when it was chosen,
 //! so that anyone can judge the decision later.
 
-use alloc::{string::String, vec, vec::Vec};
+use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
 use crate::advertisement::Number;
 use crate::id::{ClusterId, Generation, Key, ReservationId};
-use crate::reservation::{Actor, Ask, Confirmation, Reason};
+use crate::reservation::{Actor, Ask, Confirmation, Hindrance, Reason};
 use crate::resources::{Limits, Resources};
 use crate::time::{Span, Time};
 
@@ -255,6 +255,9 @@ pub enum Event {
         reason: Reason,
         /// Who asked for it.
         by: Actor,
+        /// What kept the clusters apart, if that is why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hindrance: Option<Box<Hindrance>>,
     },
     /// It is over and holds nothing.
     Ended {
@@ -266,6 +269,9 @@ pub enum Event {
         by: Actor,
         /// What is known of the provider.
         confirmation: Confirmation,
+        /// What kept the clusters apart, if that is why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hindrance: Option<Box<Hindrance>>,
     },
     /// The provider reports a grant that a restored ledger had forgotten, or knew as it was before.
     Adopted {

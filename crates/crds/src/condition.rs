@@ -56,14 +56,23 @@ pub enum Reason {
     BrokerUnavailable,
     /// There is no broker, by configuration.
     NoBroker,
+    /// An advertisement: the broker keeps another agent's, which has a higher number.
+    Overtaken,
     /// The broker was asked and has not answered.
     InProgress,
     /// Nodes or pods could not be read.
     MeasuringFailed,
     /// Some amounts could not be read, and are not counted.
     UnreadableAmounts,
-    /// What is lent could not be kept within its bounds; the message says what to do.
+    /// A cluster does not lend: its Liqo does not enforce quotas. The message says what to do, here and
+    /// in the next three.
     NotEnforced,
+    /// A cluster does not lend: its Liqo lets pods in that do not say what they take.
+    LimitsNotEnforced,
+    /// A cluster does not lend: Liqo's webhooks are missing, or can be passed by.
+    WebhookMissing,
+    /// A cluster does not lend: whether its Liqo enforces anything cannot be seen.
+    EnforcementUnknown,
     /// The clusters could not be joined; tried again.
     PeeringFailed,
     /// Clusters are not joined, or do not come apart, because of this.
@@ -107,7 +116,7 @@ impl fmt::Display for Reason {
 impl Reason {
     /// What hinders, if that is what a condition says.
     pub fn obstacle_of(condition: &Condition) -> Option<Obstacle> {
-        Obstacle::ALL.iter().copied().find(|one| one.word() == condition.reason)
+        Obstacle::named(&condition.reason)
     }
 }
 

@@ -22,6 +22,11 @@ macro_rules! obstacles {
                 }
             }
 
+            /// The one of this word, if this version knows it.
+            pub fn named(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.word() == word)
+            }
+
             /// What to do, as the end of a sentence.
             pub fn remedy(self) -> &'static str {
                 match self {
@@ -59,6 +64,16 @@ obstacles! {
     PeerRefused: "see the other cluster's agent",
     /// The API server of this cluster does not answer, or not as it should.
     ApiServerSilent: "look at the API server of this cluster; it is tried again",
+    /// Who is to be asked before an object is written does not answer.
+    WebhookSilent: "see whether the pods of that webhook run: of Liqo's, the Deployment liqo-webhook in the \
+        namespace liqo; it is tried again",
+    /// A webhook or a policy of this cluster does not let the agent write, or remove, an object.
+    AdmissionRefused: "see what that webhook or policy says, and let the agent's account pass if it is your own",
+    /// The API server does not know who the agent is.
+    NotAuthenticated: "give the agent a token, or a kubeconfig, that this cluster accepts",
+    /// The API server does not take an object as the agent writes it.
+    ObjectRefused: "see whether Liqo's version is the one that docs/peering.md names, and apply deploy/crds of \
+        this version",
     /// No slice can be made of what is reserved.
     Unsuitable: "reserve some cpu and some memory",
     /// The provider cannot enforce what it would lend.
@@ -91,6 +106,11 @@ obstacles! {
     LiqoctlMissing: "install Liqo's command line beside the agent, or say with --liqoctl-path where it is",
     /// Liqo's command line did not do its work.
     LiqoctlFailed: "it is tried again; if it stays so, run liqoctl by hand with the same kubeconfigs",
+    /// Something that is being deleted does not go.
+    StillDeleting: "see which finalizers are on it, and look at whoever set them: mostly Liqo, which does \
+        not reach the other cluster",
+    /// The other cluster's agent does not do its part.
+    PeerSilent: "see whether the other cluster's agent runs and reaches the broker, and what it says",
     /// Pods that were removed by force are kept by their finalizers.
     PodsHeld: "whoever set the finalizers must remove them",
 }

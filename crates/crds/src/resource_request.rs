@@ -47,7 +47,7 @@ use crate::{Constraint, Invalid, RequestedAmounts, Time};
 #[schemars(extend("x-kubernetes-validations" = [
     fixed(&["priority", "targetClusterID", "constraints", "strategy", "wait"]),
     {
-        "rule": "!has(self.renew) || !self.renew || has(self.duration)",
+        "rule": "!has(self.renew) || !self.renew || has(self.duration) && self.duration != ''",
         "message": "renew needs a duration: how long each renewal lasts",
     },
 ]))]

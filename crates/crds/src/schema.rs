@@ -140,12 +140,12 @@ pub fn counts(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// How long, as Go writes it; longer than nothing.
+/// How long, as Go writes it; longer than nothing. Go has an empty text where nothing was set.
 pub fn duration(_: &mut SchemaGenerator) -> Schema {
     let hours = Ask::SPAN_MAX.as_millis() / 3_600_000;
     let rule = rule(
         &format!(
-            "self.matches('{}') && duration(self) > duration('0s') && duration(self) <= \
+            "self == '' || self.matches('{}') && duration(self) > duration('0s') && duration(self) <= \
              duration('{hours}h')",
             DURATION.replace('\\', "\\\\")
         ),

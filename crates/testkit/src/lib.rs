@@ -41,6 +41,6 @@ pub use api::Api;
 pub use cluster::{Cluster, Part, Setup};
 pub use error::Error;
 pub use fill::{Nodes, Pods};
-pub use liqo::{Controller, Liqo, Tier, inventory, link_by_hand};
+pub use liqo::{Controller, Liqo, Tier, described, inventory, link_by_hand};
 pub use process::{Process, Recipe, Signal};
 pub use wait::wait_for;

@@ -215,7 +215,7 @@ fn the_phase_that_go_does_not_know_is_shown_as_active() {
         acknowledged: Generation(2),
         confirms: true,
     };
-    let ending = Ending { reason: Reason::Expired, by: Actor::Broker, at };
+    let ending = Ending { reason: Reason::Expired, by: Actor::Broker, at, hindrance: None };
     let known = core::Reservation {
         id: sublet_core::id::ReservationId::FIRST,
         requester: "c1".parse().unwrap(),

@@ -11,7 +11,7 @@ use sublet_core::invariants;
 use sublet_core::ledger::Stamp;
 use sublet_core::plan::{self, Action, Command, Which};
 use sublet_core::policy::Policy;
-use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
+use sublet_core::reservation::{Actor, Ask, Confirmation, Hindrance, Reason};
 use sublet_core::resources::{Kind, Limits, Resources};
 use sublet_core::time::{Span, Time};
 
@@ -112,6 +112,11 @@ impl Bytes<'_> {
         self.time().map(|time| Span::from_millis(time.as_millis()))
     }
 
+    fn hindrance(&mut self) -> Option<Box<Hindrance>> {
+        let word = ["", "NoLiqo"][usize::from(self.below(2))];
+        Hindrance::new(word, "").map(Box::new)
+    }
+
     fn actor(&mut self) -> Actor {
         if self.below(8) == 0 { Actor::Broker } else { Actor::Cluster(self.cluster()) }
     }
@@ -172,8 +177,14 @@ impl Bytes<'_> {
             4 => Event::Renewed { id, expires_at: self.time() },
             5 => Event::Resized { id, amounts: self.amounts(), basis },
             6 => Event::Acknowledged { id, generation: self.generation() },
-            7 => Event::Ending { id, reason, by },
-            8 => Event::Ended { id, reason, by, confirmation: Confirmation::Unconfirmed },
+            7 => Event::Ending { id, reason, by, hindrance: self.hindrance() },
+            8 => Event::Ended {
+                id,
+                reason,
+                by,
+                confirmation: Confirmation::Unconfirmed,
+                hindrance: self.hindrance(),
+            },
             9 => Event::Forgotten { reservations: vec![id, self.id()], tombstones: vec![] },
             10 => Event::Reserved {
                 id,

@@ -42,6 +42,20 @@ impl Guest {
         Some(Self::Slice { name, origin })
     }
 
+    /// The labels of what it has here, as a selector. Who says its user is not another's, whatever else it
+    /// says.
+    pub(crate) fn selector(&self) -> String {
+        match self {
+            Self::User(user) => format!("{USER}={user}"),
+            Self::Slice { name, origin } => format!("!{USER},{SLICE}={name},{ORIGIN}={origin}"),
+        }
+    }
+
+    /// The same of its pods alone.
+    pub(crate) fn pods(&self) -> String {
+        format!("{MANAGED_BY}={SHADOW_POD},{}", self.selector())
+    }
+
     /// How the pods of a slice may be marked: by either of these.
     pub fn in_slice(name: &str, origin: &str) -> [Self; 2] {
         [
@@ -49,6 +63,20 @@ impl Guest {
             Self::Slice { name: name.into(), origin: origin.into() },
         ]
     }
+}
+
+/// What came through some slice and says no user, as a selector.
+pub(crate) fn unclaimed() -> String {
+    format!("!{USER},{SLICE},{ORIGIN}")
+}
+
+/// The slice and the cluster that something came from which says no user.
+pub(crate) fn came_through(labels: &BTreeMap<String, String>) -> Option<(&str, &str)> {
+    let label = |key: &str| labels.get(key).map(String::as_str);
+    if label(USER).is_some() {
+        return None;
+    }
+    Some((label(SLICE)?, label(ORIGIN)?))
 }
 
 /// The user of a slice's certificate: its name, and twelve digits of a hash of the cluster's.
@@ -80,6 +108,21 @@ mod tests {
             assert_eq!(Guest::of(&labels(at_home)), None, "{at_home:?}");
         }
         assert_eq!(Guest::of(&labels(&[(MANAGED_BY, "somebody"), (USER, "x")])), None);
+    }
+
+    #[test]
+    fn what_a_guest_has_is_selected_by_the_same_labels() {
+        let [user, by_slice] = Guest::in_slice("rsv-a", "shop");
+        assert_eq!(user.selector(), "liqo.io/creator-user=rsv-a-8d9001d32c6a");
+        assert_eq!(
+            by_slice.pods(),
+            "liqo.io/managed-by=shadowpod,!liqo.io/creator-user,\
+             offloading.liqo.io/nodename=rsv-a,offloading.liqo.io/origin=shop"
+        );
+        let slice = [(SLICE, "rsv-a"), (ORIGIN, "shop")];
+        assert_eq!(came_through(&labels(&slice)), Some(("rsv-a", "shop")));
+        assert_eq!(came_through(&labels(&[slice[0], slice[1], (USER, "x")])), None);
+        assert_eq!(came_through(&labels(&slice[..1])), None);
     }
 
     #[test]

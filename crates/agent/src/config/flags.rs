@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use sublet_core::time::Span;
 use sublet_process::go::{Framework, boolean};
 use sublet_process::{Format, Level};
 
+use super::joining::LIQOCTL;
 use crate::collect::Tolerated;
 use crate::offer::Offer;
 
@@ -17,7 +19,7 @@ use crate::offer::Offer;
 #[command(next_help_heading = "Options", args_override_self = true)]
 pub struct Flags {
     /// The kubeconfig of this cluster; without it $KUBECONFIG, the pod's own account, ~/.kube/config.
-    #[arg(long, env = "SUBLET_KUBECONFIG", value_name = "FILE")]
+    #[arg(long, env = "SUBLET_KUBECONFIG", value_name = "FILE", value_parser = path())]
     pub kubeconfig: Option<PathBuf>,
     /// How the broker is spoken to: http, or nothing for no broker at all.
     #[arg(long, env = "SUBLET_BROKER_TRANSPORT", default_value = "")]
@@ -26,7 +28,7 @@ pub struct Flags {
     #[arg(long, env = "SUBLET_BROKER_URL", default_value = "")]
     pub broker_url: String,
     /// The folder with tls.crt, tls.key and ca.crt.
-    #[arg(long, env = "SUBLET_BROKER_CERT_PATH", value_name = "FOLDER")]
+    #[arg(long, env = "SUBLET_BROKER_CERT_PATH", value_name = "FOLDER", value_parser = path())]
     pub broker_cert_path: Option<PathBuf>,
     /// Who this cluster is; without it the CN of the certificate, or the UID of kube-system.
     #[arg(long, env = "SUBLET_CLUSTER_ID", default_value = "")]
@@ -99,7 +101,8 @@ pub struct Flags {
     #[arg(long, env = "SUBLET_KUBECONFIGS_DIR", value_name = "FOLDER")]
     pub kubeconfigs_dir: Option<String>,
     /// Liqo's command line, for --peering=liqoctl.
-    #[arg(long, env = "SUBLET_LIQOCTL_PATH", default_value = "liqoctl", value_name = "FILE")]
+    #[arg(long, env = "SUBLET_LIQOCTL_PATH", default_value = LIQOCTL, value_name = "FILE",
+          value_parser = path())]
     pub liqoctl_path: PathBuf,
     /// How long it may take, each time.
     #[arg(long, env = "SUBLET_LIQOCTL_TIMEOUT", default_value = "5m", value_name = "SPAN")]
@@ -115,13 +118,14 @@ pub struct Flags {
     /// Where /metrics is served; 0 turns it off.
     #[arg(long, env = "SUBLET_METRICS_BIND_ADDRESS", default_value = "0")]
     pub metrics_bind_address: String,
-    /// Whether /metrics is served over mTLS, with the certificates of --metrics-cert-path.
+    /// Whether /metrics is served over mTLS, with the certificates of --metrics-cert-path, or without those with
+    /// the one in --broker-cert-path.
     #[arg(long, env = "SUBLET_METRICS_SECURE", default_value_t = true, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_parser = boolean)]
     pub metrics_secure: bool,
     /// A folder with certificates for /metrics; without a ca.crt in it, that of --broker-cert-path counts.
-    #[arg(long, env = "SUBLET_METRICS_CERT_PATH", value_name = "FOLDER")]
+    #[arg(long, env = "SUBLET_METRICS_CERT_PATH", value_name = "FOLDER", value_parser = path())]
     pub metrics_cert_path: Option<PathBuf>,
     /// The certificate in it.
     #[arg(long, env = "SUBLET_METRICS_CERT_NAME", default_value = "tls.crt", value_name = "FILE")]
@@ -130,7 +134,7 @@ pub struct Flags {
     #[arg(long, env = "SUBLET_METRICS_CERT_KEY", default_value = "tls.key", value_name = "FILE")]
     pub metrics_cert_key: String,
     /// Writes the addresses that are served to this file, as JSON, once they are.
-    #[arg(long, env = "SUBLET_ADDRESS_FILE", value_name = "FILE")]
+    #[arg(long, env = "SUBLET_ADDRESS_FILE", value_name = "FILE", value_parser = path())]
     pub address_file: Option<PathBuf>,
     /// How log lines look.
     #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum, ignore_case = true)]
@@ -164,4 +168,9 @@ impl Legacy {
         let namespace = self.broker_namespace.is_some().then_some("broker-namespace");
         namespace.into_iter().chain(self.framework.without_effect())
     }
+}
+
+/// A path; none at all is read too, and means as in Go that it is not given.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }

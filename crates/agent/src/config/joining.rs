@@ -1,18 +1,21 @@
 //! How clusters are joined, as was said.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use sublet_core::time::Span;
 
 use super::flags::Flags;
-use super::{print, some};
+use super::{given, print, some};
 use crate::peering::Networking;
 
 /// Nothing takes longer, nor ends before it has begun.
 const TIMEOUT_MAX: Span = Span::from_secs(3600);
 const TIMEOUT_MIN: Span = Span::from_secs(1);
+
+/// What it is called where nobody says where it is.
+pub(super) const LIQOCTL: &str = "liqoctl";
 
 /// What liqoctl gets of our environment: where it finds the programs that kubeconfigs name, and the way to
 /// API servers.
@@ -109,7 +112,7 @@ impl Liqoctl {
         if timeout < TIMEOUT_MIN || timeout > TIMEOUT_MAX {
             return Err(Error::Timeout);
         }
-        let path = flags.liqoctl_path.clone();
+        let path = given(Some(&flags.liqoctl_path)).unwrap_or(Path::new(LIQOCTL)).to_owned();
         Ok(Self { kubeconfigs_dir, path, timeout, environment: inherited() })
     }
 }

@@ -9,7 +9,7 @@ mod joining;
 mod print;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
 use serde::Serialize;
@@ -68,8 +68,9 @@ pub enum Error {
     Labels(#[from] LabelError),
     /// Metrics over TLS without certificates for it.
     #[error(
-        "--metrics-cert-path is needed to serve metrics over TLS on {0}: a folder with tls.crt, tls.key \
-         and ca.crt; or set --metrics-secure=false and let only your Prometheus reach it"
+        "--metrics-cert-path is needed to serve metrics over TLS on {0}, because there is no \
+         --broker-cert-path whose certificate could be used: a folder with tls.crt, tls.key and ca.crt; or \
+         set --metrics-secure=false and let only your Prometheus reach it"
     )]
     MetricsCertificates(Address),
     /// What is said of how clusters are joined makes no sense.
@@ -195,7 +196,7 @@ impl Config {
         let peering = Joining::of(flags)?;
         let unused = joining::without_effect(flags, peering.as_ref());
         Ok(Self {
-            kubeconfig: flags.kubeconfig.clone(),
+            kubeconfig: given(flags.kubeconfig.as_deref()).map(Path::to_owned),
             broker: broker(flags)?,
             cluster_id: cluster_id.map_err(Error::ClusterId)?,
             advertisement_name: flags.advertisement_name.clone(),
@@ -222,7 +223,7 @@ impl Config {
             )?,
             metrics_address,
             metrics_cert_path,
-            address_file: flags.address_file.clone(),
+            address_file: given(flags.address_file.as_deref()).map(Path::to_owned),
             log_format: flags.log_format.unwrap_or_else(|| flags.legacy.framework.format()),
             log_level: flags.log_level,
             without_effect: unused.chain(flags.legacy.without_effect()).collect(),
@@ -233,15 +234,20 @@ impl Config {
     }
 }
 
-/// The certificates of metrics; none means without TLS, or that none were named.
+/// The certificates of metrics; none means without TLS, or that none were named. Without any of their
+/// own, they are those that the broker is shown: the Go agent makes itself one then, which nobody can
+/// check, and nobody who reads it has to change more than what he shows.
 fn metrics_places(flags: &Flags) -> Option<Places> {
-    let folder = flags.metrics_cert_path.as_ref().filter(|_| flags.metrics_secure)?;
+    if !flags.metrics_secure {
+        return None;
+    }
+    let broker = given(flags.broker_cert_path.as_deref()).map(Places::in_folder);
+    let Some(folder) = given(flags.metrics_cert_path.as_deref()) else { return broker };
     let places = Places {
         certificate: folder.join(&flags.metrics_cert_name),
         key: folder.join(&flags.metrics_cert_key),
         ..Places::in_folder(folder)
     };
-    let broker = flags.broker_cert_path.as_deref().map(Places::in_folder);
     Some(broker.map_or(places.clone(), |broker| places.or_authority_of(&broker)))
 }
 
@@ -253,6 +259,10 @@ pub fn command() -> Command {
 /// Nothing means none, as in Go.
 fn some(text: &str) -> Option<&str> {
     Some(text.trim()).filter(|text| !text.is_empty())
+}
+
+fn given(path: Option<&Path>) -> Option<&Path> {
+    path.filter(|path| !path.as_os_str().is_empty())
 }
 
 fn interval(given: Span) -> Result<Span, Error> {
@@ -272,7 +282,7 @@ fn broker(flags: &Flags) -> Result<Option<BrokerAt>, Error> {
         (None, _) => return Ok(None),
     }
     let urls: Vec<_> = flags.broker_url.split(',').filter_map(some).map(str::to_owned).collect();
-    let cert_path = flags.broker_cert_path.clone().filter(|path| !path.as_os_str().is_empty());
+    let cert_path = given(flags.broker_cert_path.as_deref()).map(Path::to_owned);
     let cert_path = cert_path.ok_or(Error::Needed("broker-cert-path"))?;
     if urls.is_empty() {
         return Err(Error::Needed("broker-url"));

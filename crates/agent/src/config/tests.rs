@@ -122,6 +122,42 @@ fn metrics_are_served_over_tls_unless_that_is_turned_off() {
     assert_eq!(with(&["--metrics-secure=false"]), None);
 }
 
+/// As the Go system's overlay has it, which says nothing of certificates.
+#[test]
+fn metrics_without_certificates_of_their_own_are_served_with_that_of_the_broker() {
+    let with = |more: &[&str]| {
+        let typed = ["--metrics-bind-address=:8443", "--broker-cert-path=/broker"];
+        resolve(&[&typed, more].concat()).unwrap().metrics_cert_path
+    };
+    let brokers = Some(Places::in_folder("/broker".as_ref()));
+    assert_eq!(with(&[]), brokers);
+    assert_eq!(
+        with(&["--metrics-cert-name=a"]),
+        brokers,
+        "that is a name in a folder of their own"
+    );
+    assert_eq!(with(&["--metrics-secure=false"]), None);
+    let own = with(&["--metrics-cert-path=/certs"]).unwrap();
+    assert_eq!(own.certificate, std::path::Path::new("/certs/tls.crt"));
+    let said = resolve(&["--metrics-bind-address=:8443"]).unwrap_err();
+    assert!(said.contains("there is no --broker-cert-path"), "{said}");
+}
+
+#[test]
+fn an_empty_path_is_none() {
+    let typed = ["--metrics-bind-address=:8443", "--broker-cert-path=/broker"];
+    let empty = ["--metrics-cert-path=", "--kubeconfig=", "--address-file="];
+    let config = resolve(&[&typed[..], &empty].concat()).unwrap();
+    assert_eq!(config.metrics_cert_path, Some(Places::in_folder("/broker".as_ref())));
+    assert_eq!((config.kubeconfig, config.address_file), (None, None));
+    let said = resolve(&["--metrics-bind-address=:8443", "--broker-cert-path="]).unwrap_err();
+    assert!(said.contains("there is no --broker-cert-path"), "{said}");
+    let broker = ["--broker-transport=http", "--broker-url=https://b", "--broker-cert-path="];
+    assert!(resolve(&broker).unwrap_err().contains("--broker-cert-path"));
+    let liqoctl = resolve(&["--kubeconfigs-dir=/k", "--liqoctl-path="]).unwrap().peering;
+    assert!(matches!(liqoctl, Some(Joining::Liqoctl(how)) if how.path == Path::new("liqoctl")));
+}
+
 #[test]
 fn what_is_wrong_is_named() {
     for (typed, named) in [

@@ -27,6 +27,10 @@ pub enum Point {
     Finalized,
     /// The broker answered a request, and nothing of that is written down.
     Answered,
+    /// The broker has changed the amounts of a reservation, and nothing of that is written down.
+    Resized,
+    /// The broker has let a reservation run on, and nothing of that is written down.
+    Renewed,
     /// The status of a request is written.
     Written,
     /// An instruction is written down.
@@ -45,9 +49,11 @@ pub enum Point {
 
 impl Point {
     /// Every one.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Finalized,
         Self::Answered,
+        Self::Resized,
+        Self::Renewed,
         Self::Written,
         Self::Recorded,
         Self::Established,

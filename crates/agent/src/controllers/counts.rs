@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sublet_core::instruction::{Duty, Side};
 use sublet_crds::{RequestPhase, ResourceRequest};
 use tokio::time::Instant;
 
@@ -37,7 +38,7 @@ impl Counts {
 
     /// A piece of work is over.
     pub(crate) fn worked(&self, key: &Key, outcome: Outcome) {
-        if matches!(outcome, Outcome::Retry(_)) {
+        if matches!(outcome, Outcome::Retry(_) | Outcome::Barred(_)) {
             let what = match key {
                 Key::Request(..) => "request",
                 Key::Instruction(..) => "instruction",
@@ -79,15 +80,43 @@ fn word(phase: Option<RequestPhase>) -> &'static str {
 }
 
 /// Is there something of which the broker has not heard that it was carried out? An old one never does.
+/// A requester confirms nothing but that something is in force: of what ends, its provider does.
 fn is_unacknowledged(seen: &Seen) -> bool {
-    let number = seen.order.as_ref().and_then(|order| order.generation);
+    let order = seen.order.as_ref();
+    let order = order.filter(|it| it.side == Side::Provider || it.duty == Duty::Keep);
+    let number = order.and_then(|order| order.generation);
     number.is_some_and(|number| seen.standing.acknowledged != Some(number.0))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::instruction::Standing;
     use super::*;
+    use crate::transport::Order;
+    use sublet_core::id::Generation;
+    use sublet_core::resources::Resources;
     use sublet_crds::{ResourceRequestSpec, ResourceRequestStatus};
+
+    #[test]
+    fn what_only_the_provider_confirms_does_not_wait_for_the_requester() {
+        let seen = |side, duty| Seen {
+            order: Some(Order {
+                reservation: "a".to_owned(),
+                side,
+                peer: "rome".parse().unwrap(),
+                duty,
+                amounts: Resources::new(1, 1),
+                expires_at: None,
+                generation: Some(Generation(2)),
+            }),
+            standing: Standing { acknowledged: Some(1), ..Standing::default() },
+            is_deleting: false,
+        };
+        for duty in [Duty::Keep, Duty::TakeDown] {
+            assert!(is_unacknowledged(&seen(Side::Provider, duty)));
+            assert_eq!(is_unacknowledged(&seen(Side::Requester, duty)), duty == Duty::Keep);
+        }
+    }
 
     #[test]
     fn requests_are_counted_by_phase_and_one_that_went_is_not_counted_any_more() {

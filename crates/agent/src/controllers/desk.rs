@@ -15,11 +15,11 @@ use sublet_crds::{ProviderInstruction, ReservationInstruction, ResourceRequest};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::AT_ONCE;
 use super::context::{Contact, Context};
 use super::counts::Counts;
 use super::instruction::{self, Look, Record, Seen};
-use super::queue::{Key, Outcome, Queue, due};
+use super::lanes::Lanes;
+use super::queue::{Key, Outcome, due};
 use super::request;
 use super::shelf::Shelf;
 use super::source::{Told, listen, watched};
@@ -39,8 +39,7 @@ pub async fn run(context: Context, lent: Option<Grants>) -> Infallible {
     let (tell, mut news) = mpsc::channel(AHEAD);
     // Beside the loop, and never begun anew: whatever else happens, what it is at goes on.
     let mut listening = pin!(listen(context.broker.feed(), tell));
-    let everywhere = Api::all(context.client.clone());
-    let mut requests = watched::<ResourceRequest>(everywhere);
+    let mut requests = watched::<ResourceRequest>(Api::all(context.client.clone()));
     let mut lent = match lent {
         Some(mut told) => stream::poll_fn(move |task| told.poll_recv(task)).map(Ok).boxed(),
         None => watched::<ProviderInstruction>(context.instructions().0),
@@ -49,9 +48,7 @@ pub async fn run(context: Context, lent: Option<Grants>) -> Infallible {
     let mut running = FuturesUnordered::new();
     let mut desk = Desk::new(context.clone());
     loop {
-        while running.len() < AT_ONCE
-            && let Some(key) = desk.queue.pop(Instant::now())
-        {
+        while let Some(key) = desk.queue.pop(Instant::now()) {
             running.push(desk.work(key));
         }
         tokio::select! {
@@ -65,7 +62,7 @@ pub async fn run(context: Context, lent: Option<Grants>) -> Infallible {
             Some(event) = lent.next() => desk.on_lent(event),
             Some(event) = borrowed.next() => desk.on_borrowed(event),
             Some(done) = running.next(), if !running.is_empty() => desk.finish(done),
-            () = due(desk.queue.next_due()), if running.len() < AT_ONCE => {}
+            () = due(desk.queue.next_due()) => {}
             () = due(desk.counts.due()) => {
                 desk.count();
                 continue;
@@ -96,7 +93,7 @@ type Name = (String, String);
 /// Everything that is known.
 struct Desk {
     context: Context,
-    queue: Queue,
+    queue: Lanes,
     wanted: Wanted,
     requests: Shelf<Name, ResourceRequest>,
     lent: Shelf<String, ProviderInstruction>,
@@ -117,7 +114,7 @@ impl Desk {
         Self {
             counts: Counts::new(context.metrics()),
             context,
-            queue: Queue::default(),
+            queue: Lanes::default(),
             wanted: Wanted::default(),
             requests: Shelf::default(),
             lent: Shelf::default(),
@@ -139,7 +136,7 @@ impl Desk {
                 let lists = self.requests.lists();
                 let Some(request) = self.requests.get(&name) else {
                     let nothing = Box::new(request::Worked::nothing());
-                    return idle(Done::Request(Begun { key, lists }, nothing));
+                    return async move { Done::Request(Begun { key, lists }, nothing) }.boxed();
                 };
                 let reservation = request.status.as_ref().map(|status| &status.reservation_name);
                 let instruction = reservation.and_then(|name| self.borrowed.get(name));
@@ -182,7 +179,7 @@ impl Desk {
     /// It was looked at as closely as was wanted, unless something came in between: then again.
     fn looked_at(&mut self, key: &Key, outcome: Outcome, look: Look, is_there: bool) {
         let Key::Instruction(side, name) = key else { return };
-        if look == Look::Closely && matches!(outcome, Outcome::Retry(_)) {
+        if look == Look::Closely && matches!(outcome, Outcome::Retry(_) | Outcome::Barred(_)) {
             self.closely.insert((*side, name.clone()));
         }
         if !is_there {
@@ -191,43 +188,43 @@ impl Desk {
     }
 
     fn finish(&mut self, done: Done) {
-        let (key, outcome) = match done {
+        let (key, outcome, is_known) = match done {
             Done::Swept => return,
             Done::Request(Begun { key, lists }, worked) => {
+                let mut is_known = false;
                 if let Some(request) = worked.request {
                     let uid = request.uid().unwrap_or_default();
                     let answer =
                         worked.answer.filter(|_| request.meta().deletion_timestamp.is_none());
                     self.answers.extend(answer.map(|answer| (uid, answer)));
                     self.look_again_if_outdated(&request, worked.instruction.as_ref());
-                    self.requests.renew(name_of(&request), request, lists);
+                    is_known = self.requests.renew(name_of(&request), request, lists);
                 }
                 for order in worked.orders {
                     self.overhear(order);
                 }
-                (key, worked.outcome)
+                (key, worked.outcome, is_known)
             }
             Done::Lent(Begun { key, lists }, worked) => {
                 let is_there = worked.object.is_some();
-                if let Some(object) = worked.object {
-                    self.lent.renew(object.reservation().to_owned(), object, lists);
-                }
+                let is_known = worked.object.is_some_and(|object| {
+                    self.lent.renew(object.reservation().to_owned(), object, lists)
+                });
                 self.looked_at(&key, worked.outcome, worked.look, is_there);
-                (key, worked.outcome)
+                (key, worked.outcome, is_known)
             }
             Done::Borrowed(Begun { key, lists }, worked) => {
                 let is_there = worked.object.is_some();
-                if let Some(object) = worked.object {
-                    let reservation = object.reservation().to_owned();
-                    self.borrowed.renew(reservation.clone(), object, lists);
-                    self.wake_request(&reservation);
-                }
+                let is_known = worked.object.is_some_and(|object| {
+                    self.wake_request(object.reservation());
+                    self.borrowed.renew(object.reservation().to_owned(), object, lists)
+                });
                 self.looked_at(&key, worked.outcome, worked.look, is_there);
-                (key, worked.outcome)
+                (key, worked.outcome, is_known)
             }
         };
         self.counts.worked(&key, outcome);
-        self.queue.done(key, outcome, Instant::now());
+        self.queue.done(key, outcome, is_known);
     }
 
     fn count(&mut self) {
@@ -257,6 +254,7 @@ impl Desk {
     fn hear(&mut self, news: News) -> Option<BoxFuture<'static, Done>> {
         match news {
             News::Connected => {
+                self.wanted.reached();
                 self.heard += 1;
                 self.context.contact.send_replace(Contact::Heard(self.heard));
                 self.queue.retry_all();
@@ -271,6 +269,7 @@ impl Desk {
                 self.wanted.hear(order);
                 self.queue.push(key);
             }
+            News::Unread => self.wanted.doubt(),
             News::Message(message) => self.context.peering.hear(message),
             News::Synced => return self.wanted.complete().map(|reach| self.listed(reach)),
         }
@@ -286,14 +285,9 @@ impl Desk {
             self.last_closely = Some(now);
         }
         self.look_at_instructions(is_close);
-        let sides: &'static [Side] = match reach {
-            Reach::Both => &[Side::Provider, Side::Requester],
-            Reach::Lent => &[Side::Provider],
-            Reach::Nothing => &[],
-        };
         let (live, peering) = (self.wanted.live(), self.context.peering.clone());
         async move {
-            peering.sweep(sides, &move |side, name| live.holds(side, name)).await;
+            peering.sweep(reach.sides(), &move |side, name| live.holds(side, name)).await;
             Done::Swept
         }
         .boxed()
@@ -316,6 +310,13 @@ impl Desk {
         self.queue.push(Key::Instruction(side, name));
     }
 
+    fn look_at_changed(&mut self, side: Side, name: String, is_list: bool) {
+        if is_list {
+            return self.look_at_instruction(side, name, true);
+        }
+        self.queue.changed(Key::Instruction(side, name));
+    }
+
     fn on_change(&mut self, change: Change) {
         match change {
             Change::Everything => self.look_at_all(),
@@ -333,7 +334,7 @@ impl Desk {
 
     fn on_request(&mut self, event: Told<ResourceRequest>) {
         for (namespace, name) in self.requests.on(event, name_of) {
-            self.queue.push(Key::Request(namespace, name));
+            self.queue.changed(Key::Request(namespace, name));
         }
     }
 
@@ -341,7 +342,7 @@ impl Desk {
         let Some(event) = self.without_strays(event) else { return };
         let is_list = matches!(event, Ok(Event::InitDone));
         for name in self.lent.on(event, |object| object.reservation().to_owned()) {
-            self.look_at_instruction(Side::Provider, name, is_list);
+            self.look_at_changed(Side::Provider, name, is_list);
         }
     }
 
@@ -350,7 +351,7 @@ impl Desk {
         let is_list = matches!(event, Ok(Event::InitDone));
         for name in self.borrowed.on(event, |object| object.reservation().to_owned()) {
             self.wake_request(&name);
-            self.look_at_instruction(Side::Requester, name, is_list);
+            self.look_at_changed(Side::Requester, name, is_list);
         }
     }
 
@@ -389,10 +390,6 @@ impl Desk {
             self.queue.push(Key::Request(namespace.clone(), name.clone()));
         }
     }
-}
-
-fn idle(done: Done) -> BoxFuture<'static, Done> {
-    std::future::ready(done).boxed()
 }
 
 fn name_of(request: &ResourceRequest) -> Name {

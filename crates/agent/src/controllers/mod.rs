@@ -12,6 +12,7 @@ mod context;
 mod counts;
 mod desk;
 mod instruction;
+mod lanes;
 mod notice;
 mod queue;
 mod request;
@@ -25,6 +26,3 @@ pub use desk::run;
 pub(crate) use instruction::Record;
 pub(crate) use notice::Notice;
 pub(crate) use queue::{Outcome, Queue, due};
-
-/// How many things are looked at at the same time.
-const AT_ONCE: usize = 16;

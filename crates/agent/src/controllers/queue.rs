@@ -28,6 +28,9 @@ pub(crate) enum Outcome {
     Done(Option<Duration>),
     /// Not yet: again after a growing pause, or after what the broker asked for.
     Retry(Option<Duration>),
+    /// Somebody has to put something right: not before so long, whatever happens to it meanwhile. What
+    /// cannot work changes the thing each time, and that would be a reason to look again.
+    Barred(Duration),
 }
 
 /// What is to be looked at. Nothing is looked at twice at the same time.
@@ -36,9 +39,12 @@ pub(crate) struct Queue<K = Key> {
     ready: VecDeque<K>,
     queued: HashSet<K>,
     busy: HashSet<K>,
+    /// What changed while it was looked at, maybe by that look.
+    changed: HashSet<K>,
     timers: HashMap<K, Instant>,
     by_time: BTreeSet<(Instant, K)>,
     failures: HashMap<K, u32>,
+    barred: HashSet<K>,
 }
 
 impl<K> Default for Queue<K> {
@@ -47,9 +53,11 @@ impl<K> Default for Queue<K> {
             ready: VecDeque::new(),
             queued: HashSet::new(),
             busy: HashSet::new(),
+            changed: HashSet::new(),
             timers: HashMap::new(),
             by_time: BTreeSet::new(),
             failures: HashMap::new(),
+            barred: HashSet::new(),
         }
     }
 }
@@ -57,10 +65,36 @@ impl<K> Default for Queue<K> {
 impl<K: Clone + Ord + Hash> Queue<K> {
     /// To be looked at now, or again after the look that is going on.
     pub(crate) fn push(&mut self, key: K) {
+        if self.barred.contains(&key) {
+            return;
+        }
         self.cancel(&key);
         if self.queued.insert(key.clone()) && !self.busy.contains(&key) {
             self.ready.push_back(key);
         }
+    }
+
+    /// It was changed. Whether somebody else than the look that is going on has done that, is known at
+    /// its end: [`settle`](Self::settle).
+    pub(crate) fn changed(&mut self, key: K) {
+        if self.busy.contains(&key) {
+            self.changed.insert(key);
+        } else {
+            self.push(key);
+        }
+    }
+
+    /// A look is about to be done, and knows the thing as it is now, or does not: then a change of it
+    /// is a reason for another. Our own would make an end of every pause after a failure.
+    pub(crate) fn settle(&mut self, key: &K, is_known: bool) {
+        if self.changed.remove(key) && !is_known {
+            self.push(key.clone());
+        }
+    }
+
+    /// How many things are looked at.
+    pub(crate) fn busy(&self) -> usize {
+        self.busy.len()
     }
 
     /// The next thing; it is busy until [`done`](Self::done).
@@ -69,6 +103,7 @@ impl<K: Clone + Ord + Hash> Queue<K> {
             if time > now {
                 break;
             }
+            self.barred.remove(&key);
             self.push(key);
         }
         let key = self.ready.pop_front()?;
@@ -88,6 +123,11 @@ impl<K: Clone + Ord + Hash> Queue<K> {
                 let failures = self.failures.entry(key.clone()).or_default();
                 let pause = pause(*failures).max(asked.unwrap_or_default());
                 *failures = failures.saturating_add(1);
+                Some(pause)
+            }
+            Outcome::Barred(pause) => {
+                self.queued.remove(&key);
+                self.barred.insert(key.clone());
                 Some(pause)
             }
         };
@@ -156,6 +196,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_barred_is_not_looked_at_before_its_time_whatever_happens() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        queue.push(key("a"));
+        assert_eq!(queue.pop(now), Some(key("a")));
+        queue.push(key("a"));
+        let minute = Duration::from_mins(1);
+        queue.done(key("a"), Outcome::Barred(minute), now);
+        queue.push(key("a"));
+        queue.retry_all();
+        assert_eq!(queue.pop(now), None);
+        assert_eq!(queue.next_due(), Some(now + minute));
+        assert_eq!(queue.pop(now + minute), Some(key("a")));
+        queue.done(key("a"), Outcome::Done(None), now + minute);
+        queue.push(key("a"));
+        assert_eq!(queue.pop(now + minute), Some(key("a")), "it is as any other");
+    }
+
+    #[test]
     fn a_failure_is_tried_again_after_a_growing_pause_and_at_once_when_told() {
         let (mut queue, mut now) = (Queue::default(), Instant::now());
         queue.push(key("a"));
@@ -176,5 +234,31 @@ mod tests {
         queue.retry_all();
         assert_eq!(queue.pop(now), Some(key("a")));
         assert_eq!(queue.next_due(), None);
+    }
+
+    #[test]
+    fn a_failure_waits_for_its_pause_though_its_look_has_changed_the_thing_and_nobody_else() {
+        let asked = Duration::from_secs(5);
+        for is_known in [true, false] {
+            let (mut queue, now) = (Queue::default(), Instant::now());
+            queue.changed(key("a"));
+            assert_eq!(queue.pop(now), Some(key("a")));
+            queue.changed(key("a"));
+            assert_eq!(queue.pop(now), None, "it is busy");
+            queue.settle(&key("a"), is_known);
+            queue.done(key("a"), Outcome::Retry(Some(asked)), now);
+            assert_eq!(queue.pop(now), (!is_known).then(|| key("a")));
+            assert_eq!(queue.next_due(), is_known.then_some(now + asked));
+            // An edit does not wait for it.
+            queue.done(key("a"), Outcome::Retry(Some(asked)), now);
+            queue.changed(key("a"));
+            assert_eq!(queue.pop(now), Some(key("a")));
+            // Nor does what else there is to know, though the thing is as it is known.
+            queue.push(key("a"));
+            queue.changed(key("a"));
+            queue.settle(&key("a"), true);
+            queue.done(key("a"), Outcome::Retry(Some(asked)), now);
+            assert_eq!(queue.pop(now), Some(key("a")));
+        }
     }
 }

@@ -46,16 +46,22 @@ impl<N: Ord + Clone, K: ResourceExt> Shelf<N, K> {
     /// What we wrote ourselves, in work that began after so many lists. If the watch has come further
     /// and shows nothing, it is gone again; if a whole list came meanwhile and it is not there, it is
     /// gone too, or the watch will say otherwise; if the watch shows another one of the same name,
-    /// that one has come after it.
-    pub(crate) fn renew(&mut self, name: N, object: K, begun: u64) {
-        let known = match self.objects.get(&name) {
+    /// that one has come after it. Says whether it is what is there: all that the watch has shown of it
+    /// was known to that work, because nothing is written over what somebody else has changed.
+    pub(crate) fn renew(&mut self, name: N, object: K, begun: u64) -> bool {
+        let shown = self.objects.get(&name);
+        let known = match shown {
             Some(known) => version(known),
-            None if begun < self.lists => return,
+            None if begun < self.lists => return false,
             None => self.watched,
         };
-        if version(&object) > known {
+        let is_shown = shown
+            .is_some_and(|shown| shown.uid() == object.uid() && version(shown) == version(&object));
+        let is_newer = version(&object) > known;
+        if is_newer {
             self.objects.insert(name, object);
         }
+        is_newer || is_shown
     }
 
     /// What the watch says; the names of what is to be looked at.
@@ -143,6 +149,23 @@ mod tests {
         assert_eq!(shelf.on(Ok(Event::Apply(object("new", 9))), name), ["a"]);
         shelf.renew("a".to_owned(), object("old", 7), 0);
         assert_eq!(uid(&shelf).as_deref(), Some("new"));
+    }
+
+    #[test]
+    fn what_somebody_else_has_changed_is_told_from_what_we_wrote() {
+        let mut shelf = Shelf::default();
+        let name = ResourceExt::name_any;
+        let mut renew = |shown: u64, written: u64| {
+            shelf.on(Ok(Event::Apply(object("one", shown))), name);
+            shelf.renew("a".to_owned(), object("one", written), 0)
+        };
+        assert!(renew(5, 7), "the watch is behind");
+        assert!(renew(9, 9), "it has shown the last that we wrote");
+        assert!(!renew(11, 10), "somebody has edited it after that");
+        shelf.on(Ok(Event::Delete(object("one", 12))), name);
+        assert!(!shelf.renew("a".to_owned(), object("one", 11), 0), "it is gone");
+        shelf.on(Ok(Event::Apply(object("other", 13))), name);
+        assert!(!shelf.renew("a".to_owned(), object("one", 11), 0), "that is another one");
     }
 
     #[test]

@@ -50,13 +50,26 @@ pub(crate) struct Wanted {
     settled: VecDeque<Name>,
     /// A list that is still being told.
     listing: Option<(Reach, Orders)>,
+    /// What requests were answered since the broker was reached, or a list began: the list may have been
+    /// written before that, though it is heard later.
+    answered: Option<Orders>,
+    /// Of what the broker has spoken since it was reached. As long as it is the same one, its numbers
+    /// only grow; one that was restored from an older log is reached anew.
+    spoken_of: BTreeSet<Name>,
     /// What the last whole list was the whole of.
     listed: Option<Reach>,
 }
 
 impl Wanted {
+    /// The broker is reached, for the first time or again: it may be another one.
+    pub(crate) fn reached(&mut self) {
+        self.answered = Some(Orders::new());
+        self.spoken_of.clear();
+    }
+
     /// A whole list begins.
     pub(crate) fn reset(&mut self, reach: Reach) {
+        self.answered.get_or_insert_default();
         self.listing = Some((reach, Orders::new()));
     }
 
@@ -68,10 +81,20 @@ impl Wanted {
         }
     }
 
+    /// A part of the list is not understood: it is the whole of nothing then, and who is not in it may
+    /// live all the same.
+    pub(crate) fn doubt(&mut self) {
+        self.answered = None;
+        let list = self.listing.take().map(|(_, list)| list).unwrap_or_default();
+        for order in list.into_values() {
+            self.insert(order);
+        }
+    }
+
     /// The broker has said so to a request; the stream may be behind that.
     pub(crate) fn overhear(&mut self, order: Order) {
-        if let Some((_, list)) = &mut self.listing {
-            insert(list, order.clone());
+        if let Some(answered) = &mut self.answered {
+            insert(answered, order.clone());
         }
         self.insert(order);
     }
@@ -81,6 +104,7 @@ impl Wanted {
         if insert(&mut self.orders, order) {
             self.live.note(&name, is_live);
         }
+        self.spoken_of.insert(name);
     }
 
     /// The object is off its shelf: what is gone need not be remembered for ever.
@@ -96,12 +120,23 @@ impl Wanted {
             && self.orders.get(&oldest).is_some_and(|order| order.duty == Duty::Gone)
         {
             self.orders.remove(&oldest);
+            self.spoken_of.remove(&oldest);
         }
     }
 
     /// A list is complete, if one was begun: what it is the whole of.
     pub(crate) fn complete(&mut self) -> Option<Reach> {
+        let answered = self.answered.take().unwrap_or_default();
         let (reach, mut list) = self.listing.take()?;
+        for order in answered.into_values() {
+            insert(&mut list, order);
+        }
+        for (name, listed) in &mut list {
+            let known = self.orders.get(name).filter(|_| self.spoken_of.contains(name));
+            if let Some(known) = known.filter(|known| known.generation > listed.generation) {
+                *listed = known.clone();
+            }
+        }
         let kept = self.orders.iter().filter(|((side, _), _)| match reach {
             Reach::Both => false,
             Reach::Lent => *side == Side::Requester,
@@ -109,6 +144,7 @@ impl Wanted {
         });
         list.extend(kept.map(|(key, order)| (key.clone(), order.clone())));
         self.orders = list;
+        self.spoken_of = self.orders.keys().cloned().collect();
         self.live.become_those_of(&self.orders);
         self.settled.clear();
         self.listed = Some(reach);
@@ -193,6 +229,23 @@ mod tests {
     }
 
     #[test]
+    fn a_list_that_is_not_understood_takes_nothing_away() {
+        let mut wanted = Wanted::default();
+        wanted.reset(Reach::Both);
+        wanted.hear(order(Side::Provider, "a", Duty::Keep, 1));
+        wanted.complete();
+        wanted.reset(Reach::Both);
+        wanted.hear(order(Side::Provider, "b", Duty::Keep, 1));
+        wanted.doubt();
+        wanted.hear(order(Side::Provider, "c", Duty::Keep, 1));
+        assert_eq!(wanted.complete(), None);
+        for name in ["a", "b", "c"] {
+            assert!(matches!(wanted.told(Side::Provider, name), Told::Order(_)), "{name}");
+            assert!(wanted.live().holds(Side::Provider, name), "{name}");
+        }
+    }
+
+    #[test]
     fn what_is_gone_does_not_come_back_by_an_older_word() {
         let mut wanted = Wanted::default();
         wanted.hear(order(Side::Requester, "a", Duty::Gone, 2));
@@ -243,6 +296,68 @@ mod tests {
         wanted.hear(unnumbered.clone());
         assert_eq!(wanted.told(Side::Provider, "a"), Told::Mentioned(unnumbered));
         assert_eq!(wanted.told(Side::Provider, "b"), Told::Never);
+    }
+
+    fn number(wanted: &Wanted, name: &str) -> Option<u32> {
+        match wanted.told(Side::Requester, name) {
+            Told::Order(order) => order.generation.map(|generation| generation.0),
+            told => panic!("{told:?}"),
+        }
+    }
+
+    fn keep(generation: u32) -> Order {
+        order(Side::Requester, "a", Duty::Keep, generation)
+    }
+
+    #[test]
+    fn a_list_that_is_older_than_an_answer_does_not_bring_the_older_word_back() {
+        // The answer comes after the list has begun, and before the older line of it.
+        let mut wanted = Wanted::default();
+        wanted.reached();
+        wanted.reset(Reach::Both);
+        wanted.overhear(keep(3));
+        wanted.hear(keep(2));
+        wanted.complete();
+        assert_eq!(number(&wanted, "a"), Some(3));
+        // It comes between the connection and the list: what is not in that is not gone.
+        wanted.reached();
+        wanted.overhear(order(Side::Requester, "b", Duty::Keep, 1));
+        wanted.reset(Reach::Both);
+        wanted.hear(keep(3));
+        wanted.complete();
+        assert_eq!((number(&wanted, "a"), number(&wanted, "b")), (Some(3), Some(1)));
+        assert!(wanted.live().holds(Side::Requester, "b"));
+        // Long after, and a list comes because the stream fell behind.
+        wanted.overhear(keep(5));
+        wanted.reset(Reach::Both);
+        wanted.hear(keep(4));
+        wanted.complete();
+        assert_eq!(number(&wanted, "a"), Some(5));
+        assert_eq!(wanted.told(Side::Requester, "b"), Told::Gone, "that one is really gone");
+    }
+
+    #[test]
+    fn a_broker_that_was_restored_is_right_with_its_older_numbers() {
+        let mut wanted = Wanted::default();
+        for generation in [5, 3] {
+            wanted.reached();
+            wanted.reset(Reach::Both);
+            wanted.hear(keep(generation));
+            wanted.complete();
+            assert_eq!(number(&wanted, "a"), Some(generation));
+        }
+    }
+
+    #[test]
+    fn a_stream_that_goes_on_where_it_was_remembers_no_answers() {
+        let mut wanted = Wanted::default();
+        wanted.reached();
+        wanted.overhear(keep(1));
+        assert_eq!(wanted.complete(), None, "there was no list");
+        wanted.hear(order(Side::Requester, "a", Duty::Gone, 2));
+        wanted.reset(Reach::Both);
+        wanted.complete();
+        assert_eq!(wanted.told(Side::Requester, "a"), Told::Gone);
     }
 
     #[test]

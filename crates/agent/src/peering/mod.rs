@@ -5,6 +5,7 @@
 //! A backend is level-triggered: it is told what should be, again and again, looks at what is, does
 //! the next thing, and says how far it is. It keeps no state of its own that a restart would lose.
 
+mod answer;
 pub mod liqo;
 pub mod liqoctl;
 mod none;
@@ -14,10 +15,12 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
+use sublet_crds::condition::Reason;
 use sublet_wire::v1::Message;
 
 pub use none::NoPeering;
 pub use why::Why;
+pub(crate) use why::{NEUTRAL, is_shared};
 
 use crate::transport::Order;
 
@@ -60,8 +63,23 @@ pub enum Networking {
     Existing,
 }
 
-/// Why a cluster does not lend now, although it would; none if it does.
-pub type Unwilling = tokio::sync::watch::Receiver<Option<String>>;
+/// Why a cluster does not lend now, although it would.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WhyNot {
+    /// For programs.
+    pub reason: Reason,
+    /// For people, with what to do.
+    pub message: String,
+}
+
+impl WhyNot {
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+}
+
+/// Why a cluster does not lend now; none if it does.
+pub type Unwilling = tokio::sync::watch::Receiver<Option<WhyNot>>;
 
 /// Says whether a reservation is to be left alone, on this side, as of now.
 pub type IsLive = dyn Fn(Side, &str) -> bool + Send + Sync;

@@ -22,6 +22,11 @@ impl Grid {
         Self { interval, offset }
     }
 
+    /// How far apart two times are.
+    pub fn every(self) -> Span {
+        Span::from_millis(self.interval)
+    }
+
     /// How long from now to the next time.
     pub fn wait(self, now: Time) -> Span {
         let now = now.as_millis() % self.interval;

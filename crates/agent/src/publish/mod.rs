@@ -8,10 +8,15 @@ mod grid;
 mod material;
 mod object;
 mod pace;
+mod presence;
+mod rival;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use sublet_core::time::Time;
+use sublet_crds::Number;
+use sublet_wire::v1;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -19,12 +24,15 @@ use crate::advertise::{self, Numbers, Profile};
 use crate::clock;
 use crate::collect::Measured;
 use crate::controllers::Contact;
+use crate::kinds::WriteError;
 use crate::metrics::Metrics;
 use crate::peering::Unwilling;
 use crate::transport::{self, Broker};
 use crate::watch::Told;
 use material::is_material;
+use object::Outcome;
 use pace::Pace;
+use rival::Rivals;
 
 pub use grid::Grid;
 pub use object::{Error, Object};
@@ -34,6 +42,14 @@ const SOON: Duration = Duration::from_millis(500);
 /// At least so long between two for that reason.
 const APART: Duration = Duration::from_secs(5);
 
+/// What to do when the broker does not listen to us.
+const OVERTAKEN: &str = "the broker keeps what another agent says of this cluster, which has a higher \
+    number: let only one run, or all with --leader-elect; in different clusters, give each a \
+    certificate of its own";
+
+/// None if the broker keeps what it was told, or the higher number of what it keeps instead.
+type Said = Result<Option<v1::Number>, transport::Error>;
+
 /// Publishes the cluster.
 pub struct Publisher {
     profile: Profile,
@@ -41,6 +57,7 @@ pub struct Publisher {
     broker: Arc<dyn Broker>,
     object: Object,
     numbers: Numbers,
+    rivals: Rivals,
     metrics: Arc<Metrics>,
     /// What the broker was told last, and when.
     last: Option<(Arc<Measured>, Instant)>,
@@ -61,8 +78,21 @@ impl Publisher {
     ) -> Self {
         let numbers = Numbers::after(object.left(), clock::now());
         let (lends, pace) = (profile.lending, Pace::default());
+        let rivals = Rivals::new(duration(grid.every()));
         let (last, unwilling) = (None, None);
-        Self { profile, grid, broker, object, numbers, metrics, last, pace, lends, unwilling }
+        Self {
+            profile,
+            grid,
+            broker,
+            object,
+            numbers,
+            rivals,
+            metrics,
+            last,
+            pace,
+            lends,
+            unwilling,
+        }
     }
 
     /// Does not lend while this says why.
@@ -92,12 +122,20 @@ impl Publisher {
         }
         let mut due = Instant::now();
         let mut unwilling = self.unwilling.clone();
+        let mut presence = self.object.presence();
         loop {
             tokio::select! {
                 () = changed(unwilling.as_mut()) => due = self.pace.at_least(Instant::now()),
                 () = sleep_until(due) => {
                     let Some(measured) = told.borrow_and_update().clone() else { continue };
                     due = self.publish(measured).await;
+                }
+                () = presence.gone() => {
+                    let made = self.object.make_again(clock::now()).await;
+                    if matches!(made, Ok(true)) {
+                        tracing::info!("somebody has deleted the Advertisement; it is made again");
+                    }
+                    self.count_write(made);
                 }
                 () = heard(&mut contact) => due = self.pace.reached(Instant::now()),
                 changed = told.changed() => {
@@ -120,20 +158,23 @@ impl Publisher {
 
     /// Says how things stand. Answers when to do that again.
     async fn publish(&mut self, measured: Arc<Measured>) -> Instant {
-        let (now, begun, number) = (clock::now(), Instant::now(), self.numbers.take());
+        let (now, begun) = (clock::now(), Instant::now());
         if let Some(unwilling) = &self.unwilling {
             let why = unwilling.borrow().clone();
             self.profile.lending = self.lends && why.is_none();
-            self.object.lends(why.as_deref(), now);
+            self.object.lends(why.as_ref(), now);
         }
-        let audience = self.broker.audience();
-        let word = advertise::advertisement(&self.profile, &measured, audience, number, now);
-        let told = self.broker.publish(&word).await;
+        let (number, told) = self.tell(&measured, now).await;
         let again = self.note(&told, begun.elapsed());
         let spec = advertise::object(&self.profile, &measured, number, now);
-        self.keep_object(spec, told.as_ref().copied(), now).await;
+        let outcome = match &told {
+            Ok(None) => Outcome::Kept,
+            Ok(Some(_)) => Outcome::Overtaken(OVERTAKEN),
+            Err(error) => Outcome::Failed(error),
+        };
+        self.keep_object(spec, outcome, now).await;
         match told {
-            Ok(()) | Err(transport::Error::NoBroker) => {
+            Ok(_) | Err(transport::Error::NoBroker) => {
                 self.last = Some((measured, begun));
                 begun + duration(self.grid.wait(now))
             }
@@ -141,12 +182,50 @@ impl Publisher {
         }
     }
 
+    /// Tells the broker; once more, with a higher number, where somebody has used one who is gone.
+    async fn tell(&mut self, measured: &Measured, now: Time) -> (Number, Said) {
+        let number = self.numbers.take();
+        let told = self.say(measured, number, now).await;
+        let Ok(Some(kept)) = told else { return (number, told) };
+        // Without randomness those who rise at the same moment may meet again.
+        let random = getrandom::u64().unwrap_or(0);
+        if !self.rivals.may_rise(kept, Instant::now())
+            || !self.numbers.rise_above(kept, random, now)
+        {
+            return (number, told);
+        }
+        tracing::warn!(
+            ours = number.incarnation,
+            kept = kept.incarnation,
+            "the broker keeps an advertisement of this cluster with a higher number than ours; we take one above it"
+        );
+        self.metrics.risen();
+        let number = self.numbers.take();
+        (number, self.say(measured, number, now).await)
+    }
+
+    async fn say(&self, measured: &Measured, number: Number, now: Time) -> Said {
+        let audience = self.broker.audience();
+        let word = advertise::advertisement(&self.profile, measured, audience, number, now);
+        let kept = self.broker.publish(&word).await?;
+        Ok(kept.filter(|kept| word.number.is_some_and(|ours| *kept > ours)))
+    }
+
     /// A failure is logged when it begins and when it is over. Answers when to try again after one.
-    fn note(&mut self, told: &Result<(), transport::Error>, took: Duration) -> Instant {
+    fn note(&mut self, told: &Said, took: Duration) -> Instant {
         let now = Instant::now();
         match told {
-            Ok(()) => {
-                if self.pace.failures() > 0 || self.last.is_none() {
+            Ok(Some(kept)) => {
+                if self.rivals.is_to_be_said(now) {
+                    tracing::warn!(kept = kept.incarnation, "not heard: {OVERTAKEN}");
+                }
+                self.pace.worked();
+                self.metrics.overtaken();
+                now
+            }
+            Ok(None) => {
+                let was_overtaken = self.rivals.heard(now);
+                if self.pace.failures() > 0 || self.last.is_none() || was_overtaken {
                     tracing::info!(cluster = %self.profile.cluster, "the broker has our figures");
                 }
                 self.pace.worked();
@@ -167,10 +246,15 @@ impl Publisher {
     async fn keep_object(
         &mut self,
         spec: sublet_crds::AdvertisementSpec,
-        told: Result<(), &transport::Error>,
-        now: sublet_core::time::Time,
+        outcome: Outcome<'_>,
+        now: Time,
     ) {
-        match self.object.write(spec, told, now).await {
+        let written = self.object.write(spec, outcome, now).await;
+        self.count_write(written);
+    }
+
+    fn count_write(&self, written: Result<bool, WriteError>) {
+        match written {
             Ok(false) => {}
             Ok(true) => self.metrics.object_written(true),
             Err(error) => {

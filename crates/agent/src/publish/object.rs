@@ -8,7 +8,11 @@ use sublet_crds::{
     Advertisement, AdvertisementPhase, AdvertisementSpec, AdvertisementStatus, Number, from_time,
 };
 
+use crate::kinds::{WriteError, kept};
+use crate::peering::WhyNot;
 use crate::transport;
+
+use super::presence::Presence;
 
 /// Who writes it, to the API server.
 const WRITER: &str = "sublet-agent";
@@ -37,9 +41,21 @@ pub enum Error {
     },
 }
 
+/// What came of telling the broker.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outcome<'a> {
+    /// It keeps it.
+    Kept,
+    /// It keeps another agent's, and what to do about that.
+    Overtaken(&'a str),
+    /// It could not be told.
+    Failed(&'a transport::Error),
+}
+
 /// The object.
 pub struct Object {
     api: Api<Advertisement>,
+    namespace: String,
     name: String,
     left: Option<Number>,
     status: AdvertisementStatus,
@@ -62,7 +78,8 @@ impl Object {
         };
         let number = left.as_ref().and_then(|left| left.spec.number);
         let status = left.and_then(|left| left.status).unwrap_or_default();
-        Ok(Self { api, name: name.to_owned(), left: number, status, written: None })
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        Ok(Self { api, namespace, name, left: number, status, written: None })
     }
 
     /// The number that was left in it.
@@ -71,10 +88,10 @@ impl Object {
     }
 
     /// Says whether the cluster lends, and why not.
-    pub fn lends(&mut self, why_not: Option<&str>, now: Time) {
+    pub fn lends(&mut self, why_not: Option<&WhyNot>, now: Time) {
         let (reason, message) = match why_not {
             None => (Reason::Done, String::new()),
-            Some(why) => (Reason::NotEnforced, why.to_owned()),
+            Some(why) => (why.reason, why.message.clone()),
         };
         let (about, holds) = (Type::Lending, Some(why_not.is_none()));
         let lending = Statement { about, holds, reason, message, generation: None };
@@ -83,25 +100,45 @@ impl Object {
 
     /// Brings it up to date with what was told, and with what came of it. True if it was written,
     /// false if there was nothing to write.
-    pub async fn write(
+    pub(super) async fn write(
         &mut self,
         spec: AdvertisementSpec,
-        told: Result<(), &transport::Error>,
+        outcome: Outcome<'_>,
         now: Time,
-    ) -> Result<bool, kube::Error> {
-        self.say(told, now);
+    ) -> Result<bool, WriteError> {
+        self.say(outcome, now);
         if self.is_fresh(&spec, now) {
             return Ok(false);
         }
+        self.put(spec, now).await?;
+        Ok(true)
+    }
+
+    /// Watches whether it is there.
+    pub(super) fn presence(&self) -> Presence {
+        let client = self.api.clone().into_client();
+        Presence::of(Api::namespaced(client, &self.namespace), &self.name)
+    }
+
+    /// Somebody has deleted it: makes it again, as it was. False if we had not made it yet.
+    pub(super) async fn make_again(&mut self, now: Time) -> Result<bool, WriteError> {
+        let Some((spec, ..)) = self.written.take() else { return Ok(false) };
+        self.put(spec, now).await?;
+        Ok(true)
+    }
+
+    async fn put(&mut self, spec: AdvertisementSpec, now: Time) -> Result<(), WriteError> {
         let mut status = self.status.clone();
         status.last_update_time = Some(from_time(now));
         let mut object = Advertisement::new(&self.name, spec.clone());
         let writer = PatchParams::apply(WRITER).force();
-        self.api.patch(&self.name, &writer, &Patch::Apply(&object)).await?;
+        let back = self.api.patch(&self.name, &writer, &Patch::Apply(&object)).await?;
+        kept("spec", &object, &back)?;
         object.status = Some(status);
-        self.api.patch_status(&self.name, &writer, &Patch::Apply(&object)).await?;
+        let back = self.api.patch_status(&self.name, &writer, &Patch::Apply(&object)).await?;
+        kept("status", &object, &back)?;
         self.written = Some((spec, self.status.clone(), now));
-        Ok(true)
+        Ok(())
     }
 
     /// Is all of it written but the times and the number?
@@ -116,15 +153,24 @@ impl Object {
     }
 
     /// In the Go agent's words where it has some.
-    fn say(&mut self, told: Result<(), &transport::Error>, now: Time) {
+    fn say(&mut self, outcome: Outcome<'_>, now: Time) {
         let status = &mut self.status;
         status.phase = Some(AdvertisementPhase::Active);
-        status.published = told.is_ok();
-        let (reason, message) = match told {
-            Ok(()) => (Reason::Done, "Advertisement updated and published successfully".to_owned()),
-            Err(error @ transport::Error::NoBroker) => (Reason::NoBroker, error.to_string()),
-            Err(error @ transport::Error::Refused(_)) => (Reason::Refused, error.to_string()),
-            Err(error) => (Reason::BrokerUnavailable, error.to_string()),
+        let is_kept = matches!(outcome, Outcome::Kept);
+        status.published = is_kept;
+        let (reason, message) = match outcome {
+            Outcome::Kept => {
+                (Reason::Done, "Advertisement updated and published successfully".to_owned())
+            }
+            Outcome::Overtaken(advice) => (Reason::Overtaken, advice.to_owned()),
+            Outcome::Failed(error) => {
+                let reason = match error {
+                    transport::Error::NoBroker => Reason::NoBroker,
+                    transport::Error::Refused(_) => Reason::Refused,
+                    _ => Reason::BrokerUnavailable,
+                };
+                (reason, error.to_string())
+            }
         };
         status.message.clone_from(&message);
         let measured = Statement {
@@ -137,7 +183,7 @@ impl Object {
         condition::say(&mut status.conditions, measured, now);
         let about = Type::Published;
         let published =
-            Statement { about, holds: Some(told.is_ok()), reason, message, generation: None };
+            Statement { about, holds: Some(is_kept), reason, message, generation: None };
         condition::say(&mut status.conditions, published, now);
     }
 }

@@ -16,7 +16,10 @@ mod none;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sublet_core::id::{Generation, Key};
-use sublet_wire::v1::{Advertisement, Message, Renewal, ReservationRequest, Resizing};
+use sublet_core::instruction::Side;
+use sublet_wire::v1::{
+    Advertisement, Failed, Message, Number, Renewal, ReservationRequest, Resizing,
+};
 
 use crate::advertise::Audience;
 
@@ -40,8 +43,10 @@ pub trait Broker: Send + Sync + 'static {
         Audience::Broker
     }
 
-    /// Says what the cluster has. What an old broker wants done in return goes to the feed.
-    fn publish<'a>(&'a self, word: &'a Advertisement) -> Answer<'a, ()>;
+    /// Says what the cluster has. Answers with the number of what the broker keeps, if that has one: a
+    /// higher one than this word's means that it is not this word. What an old broker wants done in
+    /// return goes to the feed.
+    fn publish<'a>(&'a self, word: &'a Advertisement) -> Answer<'a, Option<Number>>;
 
     /// Is it harmless to ask twice under one key? At an old broker it is not: it reserves twice.
     fn takes_keys(&self) -> Answer<'_, bool> {
@@ -75,7 +80,7 @@ pub trait Broker: Send + Sync + 'static {
     fn acknowledge<'a>(&'a self, id: &'a str, done: Generation) -> Answer<'a, ()>;
 
     /// Says as either side that the clusters cannot be joined, if the broker wants to know.
-    fn fail<'a>(&'a self, id: &'a str, why: &'a str) -> Answer<'a, ()>;
+    fn fail<'a>(&'a self, id: &'a str, why: &'a Failed) -> Answer<'a, ()>;
 
     /// Has something brought to another cluster's agent, softly: it may get lost, so whoever wants an
     /// answer sends it again. An old broker cannot do that ([`Error::NoMessages`]).
@@ -100,6 +105,8 @@ pub enum News {
     Reset(Reach),
     /// Something to do.
     Order(Order),
+    /// Something that this version does not understand: a list that it is in is not whole.
+    Unread,
     /// Something that another cluster's agent sent. Who that was is not certain before its content
     /// was opened.
     Message(Message),
@@ -118,4 +125,15 @@ pub enum Reach {
     Lent,
     /// Nothing: an old broker is not asked for its list, and mentions new loans in passing.
     Nothing,
+}
+
+impl Reach {
+    /// What this cluster is in what the list is the whole of.
+    pub fn sides(self) -> &'static [Side] {
+        match self {
+            Self::Both => &[Side::Provider, Side::Requester],
+            Self::Lent => &[Side::Provider],
+            Self::Nothing => &[],
+        }
+    }
 }

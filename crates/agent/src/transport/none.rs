@@ -5,7 +5,9 @@ use std::future::{pending, ready};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sublet_core::id::{Generation, Key};
-use sublet_wire::v1::{Advertisement, Message, Renewal, ReservationRequest, Resizing};
+use sublet_wire::v1::{
+    Advertisement, Failed, Message, Number, Renewal, ReservationRequest, Resizing,
+};
 
 use super::{Answer, Broker, Error, Feed, News, Promise};
 
@@ -23,7 +25,7 @@ impl Broker for Local {
         nobody()
     }
 
-    fn publish<'a>(&'a self, _: &'a Advertisement) -> Answer<'a, ()> {
+    fn publish<'a>(&'a self, _: &'a Advertisement) -> Answer<'a, Option<Number>> {
         nobody()
     }
 
@@ -60,7 +62,7 @@ impl Broker for Local {
         nobody()
     }
 
-    fn fail<'a>(&'a self, _: &'a str, _: &'a str) -> Answer<'a, ()> {
+    fn fail<'a>(&'a self, _: &'a str, _: &'a Failed) -> Answer<'a, ()> {
         nobody()
     }
 

@@ -6,6 +6,7 @@ use sublet_core::quantity::Round;
 use sublet_core::reservation::Phase;
 use sublet_core::resources::Resources;
 use sublet_core::time::Time;
+use sublet_crds::Obstacle;
 use sublet_wire::Timestamp;
 use sublet_wire::v1::Reservation;
 
@@ -26,6 +27,8 @@ pub struct Promise {
     pub message: String,
     /// Why it ends, as the wire names it.
     pub reason: Option<String>,
+    /// What kept the clusters apart, if the broker was told, and this version knows it.
+    pub obstacle: Option<Obstacle>,
     /// Since when it is held.
     pub reserved_at: Option<Time>,
     /// When it ends by itself.
@@ -54,6 +57,7 @@ impl TryFrom<&Reservation> for Promise {
             phase,
             message,
             reason: status.reason.clone(),
+            obstacle: status.obstacle.as_deref().and_then(Obstacle::named),
             reserved_at: status.reserved_at.map(Timestamp::time),
             expires_at: status.expires_at.map(Timestamp::time),
             generation: told.generation.map(Generation),

@@ -1,11 +1,16 @@
 //! The way to an old broker: what it cannot do is done without, and nothing fails.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use sublet_agent::transport::{Broker as _, Error, Feed, Http, News, Reach};
 use sublet_core::id::{Generation, ReservationId};
-use sublet_wire::v1::{Advertisement, Message, Quantities, Renewal, ReservationRequest};
+use sublet_wire::v1::{Advertisement, Failed, Message, Quantities, Renewal, ReservationRequest};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
+use crate::authority::Authority;
 use crate::old_broker::{OldBroker, reservation};
 
 const ID: &str = "rsv-rome-1794780677613";
@@ -44,6 +49,57 @@ async fn an_old_brokers_list_is_polled_and_what_leaves_it_is_gone() {
 }
 
 #[tokio::test]
+async fn an_old_brokers_list_with_something_unreadable_in_it_is_not_taken_for_whole() {
+    let broker = OldBroker::new().await;
+    let odd = reservation("rsv-odd", "turin", "rome").replace("500m", "much");
+    let list = format!("{odd},{}", reservation(ID, "turin", "rome"));
+    broker.change(|script| script.instructions = Some(list));
+    let http = way(&broker, Some(Duration::from_millis(20)));
+    let mut feed = http.feed();
+    while !matches!(next(&mut *feed).await, News::Reset(Reach::Lent)) {}
+    assert!(matches!(next(&mut *feed).await, News::Order(order) if order.reservation == ID));
+    assert!(matches!(next(&mut *feed).await, News::Unread));
+    assert!(matches!(next(&mut *feed).await, News::Synced));
+}
+
+#[tokio::test]
+async fn a_call_is_tried_once_at_each_broker_and_its_caller_is_not_kept_waiting() {
+    let authority = Authority::new();
+    let mut options = authority.options("rome", ([127, 0, 0, 1], 1).into());
+    options.urls.clear();
+    options.attempts = 5;
+    let (mut doors, counts) = (JoinSet::new(), [0, 1].map(|_| Arc::new(AtomicUsize::new(0))));
+    for count in &counts {
+        let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        options.urls.push(format!("https://localhost:{}", door.local_addr().unwrap().port()));
+        let count = Arc::clone(count);
+        doors.spawn(async move {
+            while let Ok((visitor, _)) = door.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
+                drop(visitor);
+            }
+        });
+    }
+    let http = Http::new(options, None).unwrap();
+    let id = ReservationId::FIRST.to_string();
+    assert!(http.reservation(&id).await.unwrap_err().is_transient());
+    let tried = counts.map(|count| count.load(Ordering::Relaxed));
+    assert_eq!(tried, [1, 1]);
+}
+
+#[tokio::test]
+async fn a_broker_that_is_replaced_by_an_old_one_is_polled_from_then_on() {
+    let broker = OldBroker::new().await;
+    let stream = "{\"type\":\"RESET\"}\n{\"type\":\"BOOKMARK\",\"cursor\":\"1\"}\n";
+    broker.change(|script| script.stream = Some(stream));
+    let http = way(&broker, Some(Duration::from_millis(20)));
+    let mut feed = http.feed();
+    while !matches!(next(&mut *feed).await, News::Synced) {}
+    broker.change(|script| script.stream = None);
+    while !matches!(next(&mut *feed).await, News::Reset(Reach::Lent)) {}
+}
+
+#[tokio::test]
 async fn what_comes_with_the_answer_to_an_advertisement_reaches_the_feed() {
     let broker = OldBroker::new().await;
     let http = way(&broker, Some(Duration::from_hours(1)));
@@ -66,7 +122,7 @@ async fn what_an_old_broker_has_no_route_for_is_done_without() {
     assert_eq!(http.renew(ID, &Renewal::default()).await.unwrap(), None);
     assert_eq!(http.activate(ID).await.unwrap(), None);
     http.acknowledge(ID, Generation(1)).await.unwrap();
-    http.fail(ID, "no way").await.unwrap();
+    http.fail(ID, &Failed::default()).await.unwrap();
     assert_eq!(http.release(ID).await.unwrap(), None);
     assert!(!http.takes_keys().await.unwrap());
     assert_eq!(http.release_key(&key).await.unwrap(), None);

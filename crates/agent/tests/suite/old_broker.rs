@@ -19,6 +19,8 @@ use crate::authority::Authority;
 pub(crate) struct Script {
     /// What a provider is told; `null` is what Go writes for an empty list.
     pub(crate) instructions: Option<String>,
+    /// Ours answers in its place, with this stream.
+    pub(crate) stream: Option<&'static str>,
     /// What comes with the answer to an advertisement.
     pub(crate) piggy_back: Option<String>,
     /// Cuts the connection instead of answering a request for capacity.
@@ -129,6 +131,9 @@ fn answer(script: &Script, method: &str, path: &str) -> Option<(u16, &'static st
     Some(match (method, path) {
         _ if script.hidden => (404, PLAIN, "404 page not found\n".to_owned()),
         ("GET", "/healthz") => (200, PLAIN, "ok".to_owned()),
+        ("GET", "/api/v1/instructions") if script.stream.is_some() => {
+            (200, "application/x-ndjson", script.stream.unwrap_or_default().to_owned())
+        }
         ("GET", "/api/v1/instructions") => {
             let list = script.instructions.as_ref().map(|list| format!("[{list}]\n"));
             (200, JSON, list.unwrap_or_else(|| "null\n".to_owned()))

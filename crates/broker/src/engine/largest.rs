@@ -6,7 +6,7 @@ use sublet_core::decision::{Constraint, Match, Strategy};
 use sublet_core::event::{Basis, Event, Note};
 use sublet_core::id::{ClusterId, Generation, Key, ReservationId, Revision};
 use sublet_core::plan::EVENTS_MAX;
-use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
+use sublet_core::reservation::{Actor, Ask, Confirmation, Hindrance, Reason};
 use sublet_core::resources::{Kind, Resources};
 use sublet_core::time::{Span, Time};
 use sublet_log::{Body, Head, Record, Writer};
@@ -84,7 +84,7 @@ fn basis() -> Basis {
 
 fn ended() -> Event {
     let (reason, by) = (Reason::ReleasedByRequester, operator());
-    Event::Ended { id: id(), reason, by, confirmation: Confirmation::ProviderLost }
+    Event::Ended { id: id(), reason, by, confirmation: Confirmation::ProviderLost, hindrance: None }
 }
 
 fn reserved() -> Vec<Event> {
@@ -108,6 +108,13 @@ fn swept() -> Vec<Event> {
         tombstones: vec![(cluster(), key()); EVENTS_MAX],
     };
     (1..EVENTS_MAX).map(|_| ended()).chain([forgotten]).collect()
+}
+
+/// With the longest word and text that are kept.
+fn failed() -> Vec<Event> {
+    let why = Hindrance::new(&"w".repeat(Hindrance::WORD_MAX), &"\"".repeat(Hindrance::TEXT_MAX));
+    let (reason, by) = (Reason::PeeringFailed, Actor::Cluster(cluster()));
+    vec![Event::Ending { id: id(), reason, by, hindrance: why.map(Box::new) }]
 }
 
 /// A provider is back after a restore, with an agent that does not confirm any more.
@@ -136,6 +143,7 @@ fn one_more_plan_of_the_largest_kind_still_fits_a_record() {
         ("a resize", resized),
         ("a sweep", swept()),
         ("an advertisement", advertised()),
+        ("a failure", failed()),
     ];
     for (what, plan) in plans {
         let mut body = Body::default();

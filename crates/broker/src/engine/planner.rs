@@ -119,12 +119,19 @@ impl Planner {
         now.checked_add(self.grace).unwrap_or(now)
     }
 
-    pub(super) fn run(mut self, messages: &Receiver<Message>) -> Result<(), Error> {
-        let result = self.plan_until_stopped(messages);
+    pub(super) fn run(mut self, messages: Receiver<Message>) -> Result<(), Error> {
+        let result = self.plan_until_stopped(&messages);
         tell(self.due.drain(..));
         tell(self.engine.halt());
+        // Nobody waits for what the keeping thread still has to do, neither for an answer nor to
+        // hear that this is the end.
+        messages.try_iter().for_each(turn_away);
+        drop(messages);
+        let entries = self.unnoted_entries();
+        let Outlets { keeper, show_revoked, .. } = self.outlets;
+        drop(show_revoked);
         // The last chance: the keeping thread ends when it has this.
-        drop(self.outlets.keeper.send(self.unnoted_entries()));
+        drop(keeper.send(entries));
         result
     }
 
@@ -165,9 +172,7 @@ impl Planner {
 
     fn take(&mut self, message: Message, work: &mut Vec<Submitted<Teller>>) -> Result<(), Error> {
         match message {
-            Message::Work(submitted) if self.stopping => {
-                submitted.ticket.tell(Err(Failure::Unavailable));
-            }
+            message @ Message::Work(_) if self.stopping => turn_away(message),
             Message::Work(submitted) => {
                 self.unnoted.extend(advertiser(&submitted.work).cloned());
                 work.push(submitted);
@@ -307,6 +312,13 @@ fn advertiser(work: &Work) -> Option<&ClusterId> {
 /// A wall clock that was confirmed is believed when that is durable.
 fn confirms_clock(batch: &Batch) -> bool {
     batch.body.events().iter().any(|event| matches!(event, Event::ClockConfirmed { .. }))
+}
+
+/// Nothing was done for it.
+fn turn_away(message: Message) {
+    if let Message::Work(submitted) = message {
+        submitted.ticket.tell(Err(Failure::Unavailable));
+    }
 }
 
 fn tell(answers: impl IntoIterator<Item = (Teller, Answer)>) {

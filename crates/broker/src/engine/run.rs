@@ -150,7 +150,7 @@ pub fn start(
     let writing = spawn("sublet-write", move || write(shared.as_ref(), &to_do, &back))?;
     let keeping = options.keeping;
     let keeping = spawn("sublet-keep", move || keep(log.as_ref(), keeping, &written, &notes))?;
-    let planning = spawn("sublet-plan", move || planner.run(&messages))?;
+    let planning = spawn("sublet-plan", move || planner.run(messages))?;
     let threads = Threads { planning, writing, keeping };
     Ok(Running { handle: Handle::new(inbox, revoked, options.queue_max), threads: Some(threads) })
 }

@@ -41,10 +41,10 @@ fn used(books: &Books, reservation: &Reservation) -> Option<Resources> {
 /// Why a reservation is where it is, or why it waits, on what is known now.
 pub(super) async fn explain(call: &Call) -> Result<Response, Problem> {
     let (found, policy) = (find(call).await?, call.policy());
-    let phase = found.phase();
+    let (phase, said) = (found.phase(), v1::Reservation::of(&found, v1::View::Full).status.message);
     let why = call.survey(move |books, now| explanation(books, &found, &policy, now)).await?;
     let why = why.ok_or_else(|| {
-        let said = format!("the reservation is {phase}: there is nothing to explain any more");
+        let said = format!("the reservation is {phase}, there is nothing left to explain: {said}");
         let mut problem = Problem::new(Code::WrongPhase, said);
         problem.details.phase = Some(phase.to_string());
         problem

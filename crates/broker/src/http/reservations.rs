@@ -17,9 +17,6 @@ use crate::authorize::{Relation, Verdict};
 use crate::engine::Settled;
 use crate::identity::Caller;
 
-/// What a line shows of why clusters cannot be joined, in characters: who sends it may send much.
-const WHY_MAX: usize = 512;
-
 /// Asks for capacity.
 pub(super) async fn reserve(call: &Call) -> Result<Response, Problem> {
     let sent: v1::ReservationRequest = call.json()?;
@@ -107,9 +104,10 @@ pub(super) async fn acknowledge(call: &Call) -> Result<Response, Problem> {
 pub(super) async fn fail(call: &Call) -> Result<Response, Problem> {
     let sent: v1::Failed = call.json_or_nothing()?;
     let (by, id) = (call.cluster()?.clone(), find(call).await?.id);
-    let why: String = sent.why.chars().take(WHY_MAX).collect();
-    tracing::warn!(cluster = %by, reservation = %id, why, "clusters cannot be joined");
-    changed(call, Command::Fail { by, id }).await
+    let why = sent.to_core();
+    let said = why.as_ref().map(v1::hindrance).unwrap_or_default();
+    tracing::warn!(cluster = %by, reservation = %id, why = said, "clusters cannot be joined");
+    changed(call, Command::Fail { by, id, why }).await
 }
 
 /// The reservation that the path names, if the table lets the caller do this to it. What is no id

@@ -10,6 +10,8 @@ mod certificates;
 mod streams;
 mod using;
 mod messages;
+mod numbers;
+mod hindered;
 mod input;
 mod product;
 mod framing;

@@ -1,10 +1,14 @@
 //! What an event of its own does to one reservation.
 
+use alloc::boxed::Box;
+
 use super::{Error, Stamp};
 use crate::bugs::{Bug, planted};
 use crate::event::Event;
 use crate::id::Generation;
-use crate::reservation::{Confirmation, Ending, Grant, Move, Reservation, State};
+use crate::reservation::{
+    Actor, Confirmation, Ending, Grant, Hindrance, Move, Reason, Reservation, State,
+};
 
 pub(super) fn check(reservation: &Reservation, step: Move) -> Result<(), Error> {
     let phase = reservation.phase();
@@ -51,17 +55,17 @@ pub(super) fn moved(old: &Reservation, stamp: Stamp, event: &Event) -> Result<Re
             check(old, Move::Acknowledge)?;
             acknowledged(&mut new, *generation)?;
         }
-        Event::Ending { reason, by, .. } => {
+        Event::Ending { reason, by, hindrance, .. } => {
             check(old, Move::BeginEnd)?;
-            let ending = Ending { reason: *reason, by: by.clone(), at: stamp.time };
+            let ending = began(*reason, by, hindrance.as_deref(), stamp);
             if let State::Reserved(grant) | State::Active(grant) = new.state {
                 let generation = grant.generation.next();
                 new.state = State::Releasing(Grant { generation, ..grant }, ending);
             }
         }
-        Event::Ended { reason, by, confirmation, .. } => {
+        Event::Ended { reason, by, hindrance, confirmation, .. } => {
             check(old, Move::End)?;
-            let ending = Ending { reason: *reason, by: by.clone(), at: stamp.time };
+            let ending = began(*reason, by, hindrance.as_deref(), stamp);
             new.state = ended(new.state, ending, stamp, *confirmation);
         }
         _ => {}
@@ -116,6 +120,10 @@ fn acknowledged(new: &mut Reservation, generation: Generation) -> Result<(), Err
         }
     });
     Ok(())
+}
+
+fn began(reason: Reason, by: &Actor, why: Option<&Hindrance>, stamp: Stamp) -> Ending {
+    Ending { reason, by: by.clone(), at: stamp.time, hindrance: why.cloned().map(Box::new) }
 }
 
 fn ended(old: State, ending: Ending, stamp: Stamp, confirmation: Confirmation) -> State {

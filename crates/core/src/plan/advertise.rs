@@ -123,7 +123,7 @@ impl Scene<'_> {
             if let Some(State::Releasing(_, ending)) = state {
                 let (reason, by) = (ending.reason, ending.by.clone());
                 let confirmation = Confirmation::Unconfirmed;
-                events.push(Event::Ended { id: *id, reason, by, confirmation });
+                events.push(Event::Ended { id: *id, reason, by, confirmation, hindrance: None });
             }
         }
     }

@@ -1,14 +1,14 @@
 //! How a reservation ends: its capacity comes back when the provider has confirmed, never will
 //! because its agent is old, or is lost.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use super::{Plan, Refusal, Reply, Scene, Which};
 use crate::bugs::{Bug, planted};
 use crate::event::Event;
 use crate::id::{ClusterId, ReservationId};
 use crate::ledger::Bond;
-use crate::reservation::{Actor, Confirmation, Phase, Reason, Reservation};
+use crate::reservation::{Actor, Confirmation, Hindrance, Phase, Reason, Reservation};
 
 impl Scene<'_> {
     pub(super) fn release(&self, by: &Actor, which: &Which) -> Result<Plan, Refusal> {
@@ -41,13 +41,21 @@ impl Scene<'_> {
         Ok(Plan::about(id, Vec::from_iter(self.end(reservation, reason, by.clone()))))
     }
 
-    pub(super) fn fail(&self, by: &ClusterId, id: ReservationId) -> Result<Plan, Refusal> {
+    pub(super) fn fail(
+        &self,
+        by: &ClusterId,
+        id: ReservationId,
+        why: Option<&Hindrance>,
+    ) -> Result<Plan, Refusal> {
         let by = Actor::Cluster(by.clone());
         let reservation = self.visible(&by, id)?;
         if reservation.phase() == Phase::Pending {
             return Err(Refusal::Phase(Phase::Pending));
         }
-        let event = self.end(reservation, Reason::PeeringFailed, by);
+        let mut event = self.end(reservation, Reason::PeeringFailed, by);
+        if let Some(Event::Ending { hindrance, .. } | Event::Ended { hindrance, .. }) = &mut event {
+            *hindrance = why.cloned().map(Box::new);
+        }
         Ok(Plan::about(id, Vec::from_iter(event)))
     }
 
@@ -62,15 +70,15 @@ impl Scene<'_> {
         match (reservation.phase(), reservation.grant()) {
             (Phase::Pending, _) => {
                 let confirmation = Confirmation::NothingHeld;
-                Some(Event::Ended { id, reason, by, confirmation })
+                Some(Event::Ended { id, reason, by, confirmation, hindrance: None })
             }
             (Phase::Reserved | Phase::Active, Some(grant)) => {
                 let unasked = planted(Bug::ExpiryFrees) && reason == Reason::Expired;
                 if self.confirms(&grant.provider).unwrap_or(grant.confirms) && !unasked {
-                    Some(Event::Ending { id, reason, by })
+                    Some(Event::Ending { id, reason, by, hindrance: None })
                 } else {
                     let confirmation = Confirmation::Unconfirmed;
-                    Some(Event::Ended { id, reason, by, confirmation })
+                    Some(Event::Ended { id, reason, by, confirmation, hindrance: None })
                 }
             }
             _ => None,

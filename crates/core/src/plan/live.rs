@@ -129,7 +129,7 @@ impl Scene<'_> {
             {
                 let (reason, by) = (ending.reason, ending.by.clone());
                 let confirmation = Confirmation::Confirmed;
-                let ended = Event::Ended { id, reason, by, confirmation };
+                let ended = Event::Ended { id, reason, by, confirmation, hindrance: None };
                 Ok(Plan::about(id, [acknowledged, ended]))
             }
             _ => Ok(Plan::about(id, [acknowledged])),

@@ -23,7 +23,7 @@ use crate::event::{Event, Subject};
 use crate::id::{ClusterId, Generation, Key, ReservationId};
 use crate::ledger::{Place, Stamp};
 use crate::policy::Policy;
-use crate::reservation::{Actor, Ask, AskError, Phase, Reservation};
+use crate::reservation::{Actor, Ask, AskError, Hindrance, Phase, Reservation};
 use crate::resources::{Limits, Resources};
 use crate::time::Span;
 
@@ -102,6 +102,8 @@ pub enum Command {
         by: ClusterId,
         /// Which.
         id: ReservationId,
+        /// What is in the way.
+        why: Option<Hindrance>,
     },
     /// An operator decides.
     Operate {
@@ -348,7 +350,7 @@ pub fn plan(books: &Books, command: &Command, policy: &Policy, at: Stamp) -> Res
         Command::Resize { by, id, resources } => scene.resize(by, *id, resources),
         Command::Activate { by, id } => scene.activate(by, *id),
         Command::Acknowledge { by, id, generation } => scene.acknowledge(by, *id, *generation),
-        Command::Fail { by, id } => scene.fail(by, *id),
+        Command::Fail { by, id, why } => scene.fail(by, *id, why.as_ref()),
         Command::Operate { operator, why, action } => operate::operate(operator, why, action),
         Command::Fill { after, floor } => Ok(scene.fill(*after, *floor)),
         Command::Sweep { expire } => Ok(scene.sweep(*expire)),

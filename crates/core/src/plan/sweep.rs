@@ -118,5 +118,5 @@ fn lost(reservation: &Reservation) -> Option<Event> {
     };
     let confirmation = Confirmation::ProviderLost;
     reservation.holding()?;
-    Some(Event::Ended { id: reservation.id, reason, by, confirmation })
+    Some(Event::Ended { id: reservation.id, reason, by, confirmation, hindrance: None })
 }

@@ -8,8 +8,9 @@
 //! is the only place that says which move is legal in which phase.
 
 mod ask;
+mod hindrance;
 
-use alloc::string::String;
+use alloc::{boxed::Box, string::String};
 use core::{fmt, iter};
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ use crate::resources::Resources;
 use crate::time::Time;
 
 pub use ask::{Ask, AskError};
+pub use hindrance::Hindrance;
 
 /// Who did something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +120,9 @@ pub struct Ending {
     pub by: Actor,
     /// When.
     pub at: Time,
+    /// What kept the clusters apart, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hindrance: Option<Box<Hindrance>>,
 }
 
 /// Where a reservation stands, with what is true only there.

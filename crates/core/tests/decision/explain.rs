@@ -109,7 +109,7 @@ fn a_cluster_with_as_many_grants_as_it_can_report_needs_one_fewer() {
     assert_eq!(why, told);
     let (reason, by) = (Reason::ReleasedByRequester, Actor::Cluster(id("c0")));
     let confirmation = Confirmation::Unconfirmed;
-    fleet.apply(&Event::Ended { id: all[0], reason, by, confirmation });
+    fleet.apply(&Event::Ended { id: all[0], reason, by, confirmation, hindrance: None });
     assert_eq!(fleet.pick("c0", &ask(1, 1)).as_deref(), Some("c1"));
 }
 
@@ -313,6 +313,7 @@ fn what_is_held_is_explained_with_what_its_provider_keeps_beside_it() {
         reason: Reason::ReleasedByRequester,
         by: Actor::Broker,
         confirmation: Confirmation::Unconfirmed,
+        hindrance: None,
     });
     assert_eq!(held(&fleet), None, "there is nothing to explain any more");
 }

@@ -299,7 +299,7 @@ fn no_audit_lets_capacity_return_from_one_that_runs_as_if_nothing_was_held() {
     let id = world.reserve("c2", "a", ask(1, 1)).unwrap();
     for confirmation in [Confirmation::NothingHeld, Confirmation::Confirmed] {
         let (reason, by) = (Reason::ReleasedByRequester, Actor::Broker);
-        let ended = Event::Ended { id, reason, by, confirmation };
+        let ended = Event::Ended { id, reason, by, confirmation, hindrance: None };
         assert!(invariants::judge(world.books.ledger(), world.at(), &ended).is_some());
     }
 }

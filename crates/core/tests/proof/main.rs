@@ -10,6 +10,7 @@ mod world;
 mod objections;
 mod properties;
 mod lifecycle;
+mod hindered;
 mod hostile;
 mod script;
 mod scripts;

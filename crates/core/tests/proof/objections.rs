@@ -36,7 +36,7 @@ fn grant(world: &World, id: ReservationId, provider: &str, amounts: Resources) -
 }
 
 fn ended(id: ReservationId, reason: Reason, confirmation: Confirmation) -> Event {
-    Event::Ended { id, reason, by: Actor::Broker, confirmation }
+    Event::Ended { id, reason, by: Actor::Broker, confirmation, hindrance: None }
 }
 
 fn waits(world: &mut World, cpu: u64) -> ReservationId {
@@ -145,7 +145,7 @@ fn it_objects_to_an_end_before_its_time() {
     let minute = Ask { duration: Some(secs(60)), ..ask(1, 1) };
     let id = world.reserve("c2", "a", minute).unwrap();
     world.tick(secs(59));
-    let event = Event::Ending { id, reason: Reason::Expired, by: Actor::Broker };
+    let event = Event::Ending { id, reason: Reason::Expired, by: Actor::Broker, hindrance: None };
     assert_objects(&objections(&mut world, event), "I6");
 }
 
@@ -164,7 +164,8 @@ fn it_objects_to_capacity_that_returns_without_the_providers_word() {
 fn it_objects_to_an_advertisement_that_ends_what_runs() {
     let (mut world, id) = one_held();
     let says = world.books.market().entry(&cluster("c1")).unwrap().advertisement.clone();
-    let event = Event::Ending { id, reason: Reason::ProviderLost, by: Actor::Broker };
+    let event =
+        Event::Ending { id, reason: Reason::ProviderLost, by: Actor::Broker, hindrance: None };
     let command = Command::Advertise(Box::new(says));
     assert_objects(&objections_to(&mut world, &command, vec![event]), "I10");
 }
@@ -225,7 +226,7 @@ fn it_objects_to_leaving_somebody_waiting_for_what_is_free() {
 #[test]
 fn it_notices_books_that_differ_from_the_events() {
     let (mut world, id) = one_held();
-    let event = Event::Ending { id, reason: Reason::Drained, by: Actor::Broker };
+    let event = Event::Ending { id, reason: Reason::Drained, by: Actor::Broker, hindrance: None };
     world.books.apply(world.at(), &event).unwrap();
     world.model.compare(&world.books);
     assert_objects(&world.model.objections.join("\n"), "I6");

@@ -61,8 +61,8 @@ pub(crate) fn record(after: &Head, number: u64) -> Record {
     if number.is_multiple_of(2) {
         let (reason, by) = (Reason::ReleasedByRequester, Actor::Cluster(cluster(1)));
         let confirmation = Confirmation::Unconfirmed;
-        events.push(Event::Ending { id, reason, by: by.clone() });
-        events.push(Event::Ended { id, reason, by, confirmation });
+        events.push(Event::Ending { id, reason, by: by.clone(), hindrance: None });
+        events.push(Event::Ended { id, reason, by, confirmation, hindrance: None });
     }
     // Some records are longer than a page, as batches are.
     for extra in 0..number % 5 * 3 {

@@ -118,6 +118,7 @@ impl Auditor {
             activate_by: None,
             changed: self.time,
             reason: None,
+            hindrance: None,
             confirmation: None,
             issued_ms: self.now_ms,
             versions: Vec::new(),

@@ -2,7 +2,7 @@
 
 use sublet_core::event::{Event, Subject};
 use sublet_core::id::{ClusterId, Key, ReservationId, Revision};
-use sublet_core::reservation::{Actor, Ask, Confirmation, Phase, Reason};
+use sublet_core::reservation::{Actor, Ask, Confirmation, Hindrance, Phase, Reason};
 use sublet_core::time::Time;
 use sublet_log::Writer;
 
@@ -56,6 +56,7 @@ pub(super) struct Life {
     pub(super) activate_by: Option<Time>,
     pub(super) changed: Time,
     pub(super) reason: Option<Reason>,
+    pub(super) hindrance: Option<Box<Hindrance>>,
     pub(super) confirmation: Option<Confirmation>,
     /// When its newest instruction was issued.
     pub(super) issued_ms: u64,
@@ -214,12 +215,17 @@ impl Auditor {
                     life.held = life.amounts;
                 }
             }
-            Event::Ending { reason, .. } => {
+            Event::Ending { reason, hindrance, .. } => {
                 life.phase = Phase::Releasing;
+                life.hindrance.clone_from(hindrance);
                 life.reason = Some(*reason);
                 life.generation += 1;
             }
-            Event::Ended { reason, confirmation, .. } => {
+            Event::Ended { reason, confirmation, hindrance, .. } => {
+                // Of one that was being taken down, it was said before.
+                if life.phase != Phase::Releasing {
+                    life.hindrance.clone_from(hindrance);
+                }
                 life.phase = outcome(life.reason.unwrap_or(*reason));
                 life.confirmation = Some(*confirmation);
             }

@@ -8,7 +8,7 @@ use sublet_core::event::Subject;
 use sublet_core::id::ClusterId;
 use sublet_core::invariants;
 use sublet_core::ledger::{self, Ledger};
-use sublet_core::reservation::{Grant, Reservation};
+use sublet_core::reservation::{Grant, Hindrance, Reservation, State};
 use sublet_core::resources::Resources;
 use sublet_core::time::Time;
 use sublet_log::Writer;
@@ -40,6 +40,15 @@ impl Life {
             && grant.map_or(0, |grant| grant.generation.0) == self.generation
             && grant.map_or(0, |grant| grant.acknowledged.0) == self.acknowledged
             && grant.and_then(|grant| grant.expires_at) == self.expires
+            && hindrance(known) == self.hindrance.as_deref()
+    }
+}
+
+/// What kept its clusters apart.
+fn hindrance(known: &Reservation) -> Option<&Hindrance> {
+    match &known.state {
+        State::Releasing(_, ending) | State::Ended { ending, .. } => ending.hindrance.as_deref(),
+        _ => None,
     }
 }
 

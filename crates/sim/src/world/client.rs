@@ -7,7 +7,7 @@ use sublet_broker::engine::{Failure, Settled};
 use sublet_core::decision::{Constraint, Match, Strategy};
 use sublet_core::id::{ClusterId, Key, ReservationId};
 use sublet_core::plan::{Command, Refusal, Reply, Which};
-use sublet_core::reservation::{Actor, Ask, Phase};
+use sublet_core::reservation::{Actor, Ask, Hindrance, Phase};
 use sublet_core::resources::Resources;
 use sublet_core::time::Span;
 
@@ -317,7 +317,11 @@ fn command(request: &mut Request, cluster: &ClusterId) -> Option<Command> {
         },
         Stage::Abandon => Command::Release { by, which: Which::Key(cluster.clone(), key) },
         Stage::Activate => Command::Activate { by: cluster.clone(), id: id? },
-        Stage::Fail => Command::Fail { by: cluster.clone(), id: id? },
+        Stage::Fail => Command::Fail {
+            by: cluster.clone(),
+            id: id?,
+            why: Hindrance::new("NoLiqo", "simulated"),
+        },
         Stage::Release => Command::Release { by, which: Which::Id(id?) },
         Stage::Renew => {
             let duration = request.dice.chance(800).then(|| request.dice.between(3, 200));

@@ -1,11 +1,11 @@
 //! An event of the log in a sentence: names, amounts and times as people write them.
 
 use sublet_core::event::{Event, Note, Subject};
-use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
+use sublet_core::reservation::{Actor, Ask, Confirmation, Hindrance, Reason};
 use sublet_core::resources::Resources;
 use sublet_core::time::Time;
 use sublet_wire::Timestamp;
-use sublet_wire::v1::{Amounts, actor, reason};
+use sublet_wire::v1::{Amounts, actor, hindrance, reason};
 
 /// What happened.
 pub(super) fn sentence(event: &Event) -> String {
@@ -32,9 +32,12 @@ fn about_reservation(event: &Event) -> Option<String> {
         Event::Acknowledged { generation, .. } => {
             format!("generation {generation} confirmed by its provider")
         }
-        Event::Ending { reason, by, .. } => format!("ending: {}", why(*reason, by)),
-        Event::Ended { reason, by, confirmation, .. } => {
-            format!("ended: {}, {}", why(*reason, by), known(*confirmation))
+        Event::Ending { reason, by, hindrance, .. } => {
+            format!("ending: {}", why(*reason, by, hindrance.as_deref()))
+        }
+        Event::Ended { reason, by, confirmation, hindrance, .. } => {
+            let why = why(*reason, by, hindrance.as_deref());
+            format!("ended: {why}, {}", known(*confirmation))
         }
         Event::Adopted { requester, provider, amounts, generation, expires_at, .. } => {
             let (amounts, end) = (list(amounts), end(*expires_at));
@@ -124,8 +127,12 @@ fn by(note: &Note) -> String {
     }
 }
 
-fn why(because: Reason, by: &Actor) -> String {
-    format!("{} by {}", reason(because), actor(by))
+fn why(because: Reason, by: &Actor, kept_apart: Option<&Hindrance>) -> String {
+    let said = format!("{} by {}", reason(because), actor(by));
+    match kept_apart {
+        Some(why) => format!("{said}: {:?}", hindrance(why)),
+        None => said,
+    }
 }
 
 fn known(of_provider: Confirmation) -> &'static str {
@@ -164,6 +171,12 @@ mod tests {
         );
         let told = format!("{id} ended: Expired by the broker, confirmed by its provider");
         assert_eq!(said(&ended), told);
+        let ending = format!(
+            r#"{{"ending": {{"id": "{id}", "reason": "PeeringFailed", "by": {{"cluster": "edge"}},
+            "hindrance": {{"word": "NoLiqo", "text": "install it"}}}}}}"#
+        );
+        let told = format!("{id} ending: PeeringFailed by cluster edge: \"NoLiqo: install it\"");
+        assert_eq!(said(&ending), told);
         let cordoned = r#"{"cordoned": {"cluster": "edge", "drain": false,
             "note": {"by": {"operator": "anna"}, "why": "kernel"}}}"#;
         assert_eq!(said(cordoned), "edge cordoned by operator anna: \"kernel\"");

@@ -140,7 +140,7 @@ impl Agent {
                 available: Quantities::default(),
             },
             timestamp: Some(Timestamp::from(clock::now())),
-            number: Some(self.number.clone()),
+            number: Some(self.number),
             grants: Some(self.grants.values().cloned().collect()),
             capabilities: Some(Capabilities {
                 acknowledge: true,

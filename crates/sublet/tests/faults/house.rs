@@ -98,12 +98,14 @@ impl House {
         broker
     }
 
-    /// A client that asks once and hides nothing.
+    /// A client that asks once and hides nothing, and that a machine that stands still for a while
+    /// does not make impatient.
     pub(crate) fn client(&self, name: &str, broker: &Broker) -> Client {
         let credentials = Credentials::from_folder(&self.path(&format!("certs/{name}"))).unwrap();
         let url =
             broker.url.clone().unwrap_or_else(|| panic!("it never served: {}", broker.said()));
-        Client::new(Options { attempts: 1, ..Options::new(vec![url], credentials) }).unwrap()
+        let usual = Options::new(vec![url], credentials);
+        Client::new(Options { attempts: 1, request_timeout: PATIENCE, ..usual }).unwrap()
     }
 
     /// Every reservation there is, as the operator sees it, by id.

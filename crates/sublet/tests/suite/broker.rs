@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sublet_core::resources::Resources;
 use sublet_wire::client::{Client, Credentials, Options};
+use sublet_wire::v1::Advertisement;
 
 use crate::program::{Ended, Person};
 use crate::word::advertisement;
@@ -84,11 +85,15 @@ impl Town {
 
     /// edge says that it has so many cores, a GiB for each, all of them free.
     pub(crate) fn edge_has(&self, cores: u64) {
-        let word = advertisement("edge", &Resources::new(cores * 1000, cores << 30));
+        self.edge_says(&advertisement("edge", &Resources::new(cores * 1000, cores << 30)));
+    }
+
+    /// edge says this of itself.
+    pub(crate) fn edge_says(&self, word: &Advertisement) {
         let credentials = Credentials::from_folder(&self.anna.path("certs/edge")).unwrap();
         let client = Client::new(Options::new(vec![self.url.clone()], credentials)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(client.advertise(&word)).unwrap();
+        runtime.block_on(client.advertise(word)).unwrap();
     }
 
     pub(crate) fn stop(&mut self) {

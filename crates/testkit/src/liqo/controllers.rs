@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::objects::{VIRTUAL_KUBELET_OPTIONS, prefixed};
+use serde_json::{Value, json};
+
+use super::objects::{VIRTUAL_KUBELET_OPTIONS, metadata, prefixed};
 use super::{NAMESPACE, Tier};
 use crate::binaries::{Binaries, Program};
 use crate::cluster::Cluster;
@@ -35,6 +37,15 @@ impl Controller {
         }
     }
 
+    /// As Liqo's images call it.
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Manager => "liqo-controller-manager",
+            Self::Replicator => "crd-replicator",
+            Self::Webhook => "webhook",
+        }
+    }
+
     const fn account(self) -> &'static str {
         match self {
             Self::Manager => "controller-manager",
@@ -58,15 +69,11 @@ impl Controllers<'_> {
         &self,
         tier: Tier,
     ) -> Result<BTreeMap<Controller, Arc<Process>>, Error> {
-        let wanted = match tier {
-            Tier::Fast => &[Controller::Manager, Controller::Replicator][..],
-            Tier::Full => &[Controller::Manager, Controller::Replicator, Controller::Webhook],
-        };
         let process = |controller: &Controller| {
             let (name, recipe) = (controller.program().name(), self.recipe(*controller)?);
             Ok((*controller, Arc::new(self.cluster.process(name, recipe))))
         };
-        wanted.iter().map(process).collect()
+        wanted(tier).iter().map(process).collect()
     }
 
     /// Under its own account, and with a folder for temporary files that no other one uses.
@@ -74,19 +81,54 @@ impl Controllers<'_> {
         let program = controller.program();
         let kubeconfig = self.cluster.account(NAMESPACE, &prefixed(controller.account()))?;
         let temporary = make(&self.cluster.folder().join("tmp").join(program.name()))?;
-        let own = match controller {
-            Controller::Manager => self.manager(),
-            Controller::Replicator => Vec::new(),
-            Controller::Webhook => self.webhook(&temporary)?,
-        };
+        if controller == Controller::Webhook {
+            self.put_certificate(&temporary)?;
+        }
         Ok(Recipe::new(self.binaries.path(program))
-            .arg(format!("--cluster-id={}", self.cluster.name()))
-            .arg("--metrics-address=0")
-            .args(own)
+            .args(self.arguments(controller))
             .env("KUBECONFIG", kubeconfig.display().to_string())
             .env("POD_NAMESPACE", NAMESPACE)
             .env("POD_NAME", program.name())
             .env("TMPDIR", temporary.display().to_string()))
+    }
+
+    /// The Deployments that say how the controllers of a tier were started. Nobody makes pods of them: the
+    /// processes are beside the cluster.
+    pub(super) fn deployments(&self, tier: Tier) -> Vec<Value> {
+        wanted(tier).iter().map(|controller| self.deployment(*controller)).collect()
+    }
+
+    fn deployment(&self, controller: Controller) -> Value {
+        let component = controller.account();
+        let labels = metadata(&prefixed(component), component)["labels"].clone();
+        let container = json!({
+            "name": component,
+            "image": "simulated",
+            "command": [format!("/usr/bin/{}", controller.command())],
+            "args": self.arguments(controller),
+        });
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": metadata(&prefixed(component), component),
+            "spec": {
+                "replicas": 0,
+                "selector": { "matchLabels": labels },
+                "template": { "metadata": { "labels": labels },
+                              "spec": { "containers": [container] } },
+            },
+        })
+    }
+
+    fn arguments(&self, controller: Controller) -> Vec<String> {
+        let own = match controller {
+            Controller::Manager => self.manager(),
+            Controller::Replicator => Vec::new(),
+            Controller::Webhook => self.webhook(),
+        };
+        let all =
+            [format!("--cluster-id={}", self.cluster.name()), "--metrics-address=0".to_owned()];
+        all.into_iter().chain(own).collect()
     }
 
     fn manager(&self) -> Vec<String> {
@@ -106,20 +148,31 @@ impl Controllers<'_> {
 
     /// Without the name of a secret for its certificate: it would be written to one and the same
     /// folder for all clusters of the machine.
-    fn webhook(&self, temporary: &Path) -> Result<Vec<String>, Error> {
+    fn webhook(&self) -> Vec<String> {
+        vec![
+            format!("--liqo-namespace={NAMESPACE}"),
+            format!("--webhook-port={}", self.webhook),
+            "--health-probe-address=0".to_owned(),
+            format!("--vk-options-default-template={NAMESPACE}/{VIRTUAL_KUBELET_OPTIONS}"),
+            "--enable-resource-enforcement".to_owned(),
+        ]
+    }
+
+    fn put_certificate(&self, temporary: &Path) -> Result<(), Error> {
         let folder = make(&temporary.join(WEBHOOK_CERTIFICATES))?;
         let (certificate, key) = self.cluster.server_pair();
         for (from, name) in [(certificate, "tls.crt"), (key, "tls.key")] {
             let to = folder.join(name);
             fs::copy(from, &to).map_err(during(|| format!("making {}", to.display())))?;
         }
-        Ok(vec![
-            format!("--liqo-namespace={NAMESPACE}"),
-            format!("--webhook-port={}", self.webhook),
-            "--health-probe-address=0".to_owned(),
-            format!("--vk-options-default-template={NAMESPACE}/{VIRTUAL_KUBELET_OPTIONS}"),
-            "--enable-resource-enforcement".to_owned(),
-        ])
+        Ok(())
+    }
+}
+
+const fn wanted(tier: Tier) -> &'static [Controller] {
+    match tier {
+        Tier::Fast => &[Controller::Manager, Controller::Replicator],
+        Tier::Full => &[Controller::Manager, Controller::Replicator, Controller::Webhook],
     }
 }
 

@@ -40,9 +40,14 @@ struct Attended {
 }
 
 impl Attended {
+    /// Did it end by itself, and not just now?
+    fn is_due(&self) -> bool {
+        self.process.ended().is_some() && self.since.elapsed() >= RESTART_AFTER
+    }
+
     /// Starts it again if it ended by itself, and not just now.
     fn attend(&mut self) -> Result<(), Error> {
-        if self.process.ended().is_some() && self.since.elapsed() >= RESTART_AFTER {
+        if self.is_due() {
             self.since = Stopwatch::start();
             self.process.start()?;
         }
@@ -182,8 +187,9 @@ impl Duty {
     }
 
     fn ensure(&self, key: String, wanted: Wanted) -> Result<(), Error> {
-        if let Some(running) = lock(&self.running).get_mut(&key) {
-            return running.attended.attend();
+        // One that ended is started anew, on another port: somebody may have been faster with the first.
+        if lock(&self.running).get(&key).is_some_and(|running| !running.attended.is_due()) {
+            return Ok(());
         }
         let process = Arc::new(self.host.process(&wanted.name, self.recipe(&wanted)?));
         process.start()?;

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 pub use by_hand::link_by_hand;
 pub use controllers::Controller;
-pub use inventory::inventory;
+pub use inventory::{described, inventory};
 
 use crate::api::Api;
 use crate::binaries::{Binaries, Kit, Program};
@@ -42,6 +42,7 @@ pub(crate) const NAMESPACE: &str = "liqo";
 /// How long Liqo may take to come up on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/liqo/deployments";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 /// Where the controller manager puts the key of its cluster, which it makes when it starts.
 const KEYS: &str = "/api/v1/namespaces/liqo/secrets/authentication-keys";
@@ -123,6 +124,7 @@ impl Installation<'_> {
         let [webhook] = port::free().ok_or_else(none_free)?;
         let host = self.cluster.host();
         let controllers = Controllers { cluster: self.cluster, binaries: self.binaries, webhook };
+        api.create_all(DEPLOYMENTS, &controllers.deployments(self.tier))?;
         let controllers = controllers.processes(self.tier)?;
         controllers.values().try_for_each(|process| process.start())?;
         self.cluster.wait_until_ready(Part::ControllerManager)?;

@@ -103,7 +103,7 @@ pub(super) fn objects(chart: &Chart, cluster: &str) -> Result<Vec<Object>, Error
 }
 
 /// The labels by which Liqo's own tools look for some of them.
-fn metadata(name: &str, component: &str) -> Value {
+pub(super) fn metadata(name: &str, component: &str) -> Value {
     json!({ "name": name, "labels": {
         "app.kubernetes.io/name": component,
         "app.kubernetes.io/instance": prefixed(component),

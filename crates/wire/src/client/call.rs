@@ -33,7 +33,8 @@ impl Transport {
             failures += 1;
             doubt |= error.leaves_doubt();
             let wait = self.pause(&error, failures);
-            let over = failures >= self.tries() || Instant::now() + wait >= until;
+            let too_long = wait > self.options.wait_max || Instant::now() + wait >= until;
+            let over = failures >= self.tries() || too_long;
             // Where one broker is not trusted, or does not trust us, another may: each is tried.
             let has_hope = error.is_retryable() || error.is_tls() && self.is_untried(failures);
             if over || !has_hope {

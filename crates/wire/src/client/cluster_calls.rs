@@ -85,7 +85,7 @@ impl Client {
     }
 
     /// Says that the clusters cannot be joined.
-    pub async fn fail(&self, id: ReservationId, why: &str) -> Result<Reservation, Error> {
-        self.post(at(paths::FAIL, id), &Failed { why: why.to_owned() }).await
+    pub async fn fail(&self, id: ReservationId, why: &Failed) -> Result<Reservation, Error> {
+        self.post(at(paths::FAIL, id), why).await
     }
 }

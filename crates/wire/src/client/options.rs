@@ -24,6 +24,8 @@ pub struct Options {
     pub pause_first: Duration,
     /// The longest pause that is made unasked.
     pub pause_max: Duration,
+    /// The longest pause between two tries at all: who has to wait for longer is told so instead.
+    pub wait_max: Duration,
     /// How long a stream may be silent before it counts as cut: three of its keep-alives.
     pub silence: Duration,
 }
@@ -40,6 +42,7 @@ impl Options {
             attempts: 5,
             pause_first: Duration::from_millis(250),
             pause_max: Duration::from_secs(30),
+            wait_max: Duration::from_mins(1),
             silence: Duration::from_millis(KEEP_ALIVE.as_millis()) * 3,
         }
     }

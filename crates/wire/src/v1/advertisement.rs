@@ -34,7 +34,7 @@ pub struct ResourceMetrics {
 }
 
 /// Orders the advertisements of one cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Number {
     /// Grows with each start of the agent.
@@ -136,7 +136,8 @@ pub struct Advertisement {
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AdvertisementResponse {
-    /// As it was taken.
+    /// As the broker keeps it. If its `number` is higher than the one that was sent, what was sent is
+    /// not kept: another agent has advertised this cluster, or an earlier one with a clock ahead.
     pub advertisement: Advertisement,
     /// What the cluster must do as a provider, in the Go system's form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -32,7 +32,7 @@ pub use reservation::{
 };
 
 pub(crate) use explanation::text as explanation_text;
-pub use reservation_text::{actor, reason};
+pub use reservation_text::{actor, hindrance, reason};
 
 /// The phases, as the wire names them.
 pub const PHASES: [&str; 6] = ["Pending", "Reserved", "Active", "Releasing", "Released", "Failed"];

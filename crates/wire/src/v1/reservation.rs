@@ -98,6 +98,9 @@ pub struct Status {
     /// Why it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What kept the clusters apart, if that is why: one of the reasons that `docs/peering.md` lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<String>,
     /// Who ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<String>,
@@ -160,9 +163,12 @@ pub struct Resizing {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Failed {
-    /// Why, for the broker's logs.
+    /// What happened and what to do, for people; what is too long is cut.
     #[serde(default)]
     pub why: String,
+    /// What is in the way, in one word for programs: one of the reasons that `docs/peering.md` lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<String>,
 }
 
 object!(Reservation {
@@ -190,6 +196,7 @@ object!(Status {
     "activateBy" => activate_by,
     "waitsUntil" => waits_until,
     "reason" => reason,
+    "obstacle" => obstacle,
     "endedBy" => ended_by,
     "endingAt" => ending_at,
     "endedAt" => ended_at,
@@ -203,7 +210,14 @@ object!(Decision {
 });
 object!(Renewal { "duration" => duration });
 object!(Resizing { "requestedResources" => requested_resources });
-object!(Failed { "why" => why });
+object!(Failed { "why" => why, "obstacle" => obstacle });
+
+impl Failed {
+    /// As much of it as is kept.
+    pub fn to_core(&self) -> Option<core::Hindrance> {
+        core::Hindrance::new(self.obstacle.as_deref().unwrap_or_default(), &self.why)
+    }
+}
 
 impl Renewal {
     /// How long it is to run.
@@ -321,6 +335,8 @@ impl Status {
 
     fn set_ending(&mut self, ending: &core::Ending) {
         self.reason = Some(reason(ending.reason).to_owned());
+        let word = ending.hindrance.as_ref().map(|why| why.word()).unwrap_or_default();
+        self.obstacle = Some(word.to_owned()).filter(|word| !word.is_empty());
         self.ended_by = Some(actor(&ending.by));
         self.ending_at = Some(ending.at.into());
     }

@@ -1,6 +1,8 @@
 //! What is said of a reservation in words, and what its enums are called on the wire.
 
-use sublet_core::reservation::{Actor, Confirmation, Reason, Reservation, State};
+use sublet_core::reservation::{
+    Actor, Confirmation, Ending, Hindrance, Reason, Reservation, State,
+};
 
 /// A reason as the wire names it.
 pub fn reason(reason: Reason) -> &'static str {
@@ -45,16 +47,22 @@ pub(crate) fn message(known: &Reservation) -> String {
         State::Releasing(grant, ending) => {
             format!(
                 "{}; cluster {} has not confirmed yet that it is gone",
-                ended(ending.reason),
+                ended(ending),
                 grant.provider
             )
         }
-        State::Ended { ending, .. } => ended(ending.reason).to_owned(),
+        State::Ended { ending, .. } => ended(ending),
     }
 }
 
-fn ended(reason: Reason) -> &'static str {
-    match reason {
+/// What kept two clusters apart, in a sentence.
+pub fn hindrance(why: &Hindrance) -> String {
+    let parts = [why.word(), why.text()].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(": ")
+}
+
+fn ended(ending: &Ending) -> String {
+    let said = match ending.reason {
         Reason::ReleasedByRequester => "Released by its requester",
         Reason::WithdrawnByProvider => "Taken back by its provider",
         Reason::ReleasedByOperator => "Released by an operator",
@@ -64,5 +72,9 @@ fn ended(reason: Reason) -> &'static str {
         Reason::PeeringFailed => "The clusters could not be joined",
         Reason::NeverActivated => "The requester did not confirm use in time",
         Reason::WaitOver => "No cluster had room while it waited",
+    };
+    match &ending.hindrance {
+        Some(why) => format!("{said}: {}", hindrance(why)),
+        None => said.to_owned(),
     }
 }

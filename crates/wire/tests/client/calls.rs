@@ -94,6 +94,21 @@ async fn a_broker_that_asks_for_more_than_our_patience_is_not_waited_for() {
 }
 
 #[tokio::test]
+async fn who_waits_for_no_more_than_a_moment_tries_again_and_is_told_to_come_later() {
+    let authority = Authority::new();
+    let server = Server::start(&authority, |count, _| match count {
+        0 => Reply::Answer(503, "", String::new()),
+        _ => Reply::Answer(503, "retry-after: 2\r\n", String::new()),
+    })
+    .await;
+    let options = Options::new(vec![server.url.clone()], authority.credentials("c1"));
+    let client = Client::new(Options { wait_max: Duration::from_secs(1), ..options }).unwrap();
+    let error = client.clusters(&Page::default()).await.expect_err("it is busy");
+    assert_eq!(error.problem().and_then(|problem| problem.details.retry_after), Some(2));
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
 async fn a_refusal_is_final_and_typed_in_either_shape() {
     let authority = Authority::new();
     let server = Server::start(&authority, |_, request| match request.path.as_str() {

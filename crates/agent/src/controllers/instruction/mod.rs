@@ -17,6 +17,7 @@ use super::context::{Context, Point};
 use super::notice::Notice;
 use super::queue::Outcome;
 use super::store::Store;
+use crate::kinds::WriteError;
 use crate::peering::{Progress, Removal, Why};
 use crate::transport::{Error, Order};
 
@@ -61,6 +62,11 @@ impl<K: Record> Work<'_, K> {
                     outcome = so_far;
                     break;
                 }
+                Err(WriteError::Lost(lost)) => {
+                    tracing::error!("an instruction cannot be recorded: {lost}");
+                    outcome = Outcome::Barred(Context::LONG);
+                    break;
+                }
                 Err(error) => {
                     tracing::debug!(%error, "an instruction is tried again");
                     break;
@@ -70,7 +76,7 @@ impl<K: Record> Work<'_, K> {
         Worked { outcome, object: self.object, look: self.look }
     }
 
-    async fn take(&mut self, step: Step) -> Result<Flow, kube::Error> {
+    async fn take(&mut self, step: Step) -> Result<Flow, WriteError> {
         match step {
             Step::Rest => Ok(Flow::Stop(Outcome::Done(None))),
             Step::Until(end) => Ok(Flow::Stop(Outcome::Done(Some(self.context.until(end))))),
@@ -90,7 +96,7 @@ impl<K: Record> Work<'_, K> {
         self.context.instructions()
     }
 
-    async fn record(&mut self, order: &Order) -> Result<Flow, kube::Error> {
+    async fn record(&mut self, order: &Order) -> Result<Flow, WriteError> {
         let store = self.store();
         self.object = match self.object.take() {
             Some(mut object) => {
@@ -103,7 +109,7 @@ impl<K: Record> Work<'_, K> {
         Ok(Flow::On)
     }
 
-    async fn establish(&mut self, order: &Order) -> Result<Flow, kube::Error> {
+    async fn establish(&mut self, order: &Order) -> Result<Flow, WriteError> {
         let progress = self.context.peering.establish(order).await;
         self.look = Look::Believing;
         match progress {
@@ -125,13 +131,13 @@ impl<K: Record> Work<'_, K> {
                 let is_said = standing.says(K::IN_FORCE, reason);
                 self.say(&mut standing, K::IN_FORCE, (Some(false), reason, why.advice()));
                 self.write(standing).await?;
-                let why = why.to_string();
                 if !is_said {
                     // The request is to say the same before the broker ends it, and this object with it.
-                    self.notice(Notice::warning("PeeringFailed", &why)).await;
+                    self.notice(Notice::warning("PeeringFailed", &why.to_string())).await;
                     return Ok(Flow::Stop(Outcome::Done(Some(SAID_FOR))));
                 }
-                let told = self.context.broker.fail(&order.reservation, &why).await;
+                let told =
+                    self.context.broker.fail(&order.reservation, &why.failed(order.side)).await;
                 Ok(Flow::Stop(told.map_or_else(
                     |error| Outcome::Retry(error.retry_after()),
                     // Unless the broker ends it, which an old one does not, it is tried again.
@@ -142,7 +148,7 @@ impl<K: Record> Work<'_, K> {
     }
 
     /// It is in force; that is written, and told to people, if it was not known.
-    async fn established(&mut self, order: &Order) -> Result<Flow, kube::Error> {
+    async fn established(&mut self, order: &Order) -> Result<Flow, WriteError> {
         let known = self.standing();
         let mut standing = known.clone();
         standing.in_force = true;
@@ -162,14 +168,14 @@ impl<K: Record> Work<'_, K> {
     }
 
     /// Says why it is not done yet.
-    async fn pend(&mut self, mut standing: Standing, why: Why) -> Result<Flow, kube::Error> {
+    async fn pend(&mut self, mut standing: Standing, why: Why) -> Result<Flow, WriteError> {
         let said = (Some(false), why.reason(Reason::InProgress), why.advice());
         self.say(&mut standing, K::IN_FORCE, said);
         self.write(standing).await?;
         Ok(Flow::Stop(Outcome::Retry(None)))
     }
 
-    async fn withdraw(&mut self, order: &Order) -> Result<Flow, kube::Error> {
+    async fn withdraw(&mut self, order: &Order) -> Result<Flow, WriteError> {
         if let Removal::Pending(why) = self.context.peering.withdraw(order).await {
             return self.pend(self.standing(), why).await;
         }
@@ -190,7 +196,7 @@ impl<K: Record> Work<'_, K> {
         Ok(Flow::On)
     }
 
-    async fn tell(&mut self, generation: Generation) -> Result<Flow, kube::Error> {
+    async fn tell(&mut self, generation: Generation) -> Result<Flow, WriteError> {
         let reservation = self.object.as_ref().map(|object| object.reservation().to_owned());
         let reservation = reservation.unwrap_or_default();
         if let Flow::Stop(outcome) = self.tell_about(&reservation, generation).await? {
@@ -204,7 +210,7 @@ impl<K: Record> Work<'_, K> {
         Ok(Flow::On)
     }
 
-    async fn tell_about(&mut self, id: &str, done: Generation) -> Result<Flow, kube::Error> {
+    async fn tell_about(&mut self, id: &str, done: Generation) -> Result<Flow, WriteError> {
         let broker = &self.context.broker;
         let told = match K::SIDE {
             Side::Provider => broker.acknowledge(id, done).await,
@@ -226,7 +232,7 @@ impl<K: Record> Work<'_, K> {
     }
 
     /// The broker could not be told.
-    async fn unheard(&mut self, error: &Error) -> Result<Flow, kube::Error> {
+    async fn unheard(&mut self, error: &Error) -> Result<Flow, WriteError> {
         let mut standing = self.standing();
         let why = (None, Reason::BrokerUnavailable, error.to_string());
         self.say(&mut standing, K::KNOWN, why);
@@ -234,7 +240,7 @@ impl<K: Record> Work<'_, K> {
         Ok(Flow::Stop(Outcome::Retry(error.retry_after())))
     }
 
-    async fn remove(&mut self) -> Result<Flow, kube::Error> {
+    async fn remove(&mut self) -> Result<Flow, WriteError> {
         if let Some(object) = self.object.take() {
             self.store().delete(&object).await?;
             self.context.passed(Point::Removed).await;
@@ -263,7 +269,7 @@ impl<K: Record> Work<'_, K> {
     }
 
     /// Writes how far it is, if that is new.
-    async fn write(&mut self, standing: Standing) -> Result<(), kube::Error> {
+    async fn write(&mut self, standing: Standing) -> Result<(), WriteError> {
         let store = self.store();
         let now = self.context.now();
         let Some(object) = self.object.as_mut().filter(|object| object.standing() != standing)

@@ -6,7 +6,8 @@ use kube::ResourceExt;
 use sublet_core::reservation::Ask;
 use sublet_wire::v1::ReservationRequest;
 
-use super::status::{Fact, is_asking};
+use super::said::is_asking;
+use super::status::Fact;
 use super::{Flow, Result, Work, retry};
 use crate::controllers::context::Point;
 use crate::controllers::queue::Outcome;

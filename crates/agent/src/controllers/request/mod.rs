@@ -3,6 +3,7 @@
 
 mod ask;
 mod next;
+mod said;
 mod status;
 
 use kube::{Api, Resource, ResourceExt};
@@ -18,6 +19,7 @@ use super::context::{Context, Point};
 use super::instruction::Seen;
 use super::queue::Outcome;
 use super::store::Store;
+use crate::kinds::WriteError;
 use crate::transport::{Error, Order, Promise};
 
 /// More steps than any request needs in one go.
@@ -65,7 +67,7 @@ enum Flow {
     Stop(Outcome),
 }
 
-type Result<T> = std::result::Result<T, kube::Error>;
+type Result<T> = std::result::Result<T, WriteError>;
 
 impl<'a> Work<'a> {
     pub(crate) fn new(
@@ -98,6 +100,11 @@ impl<'a> Work<'a> {
                 Ok(Flow::On) => {}
                 Ok(Flow::Stop(so_far)) => {
                     outcome = so_far;
+                    break;
+                }
+                Err(WriteError::Lost(lost)) => {
+                    tracing::error!("what becomes of a request cannot be written: {lost}");
+                    outcome = Outcome::Barred(Context::LONG);
                     break;
                 }
                 Err(error) => {
@@ -135,6 +142,7 @@ impl<'a> Work<'a> {
                 self.note(&Fact::Hindered(hindrance)).await
             }
             Step::Refuse(why) => self.note(&Fact::Invalid(why.to_string())).await,
+            Step::Object(why) => self.note(&Fact::Objected(why.to_string())).await,
             Step::Expire => self.note(&Fact::Expired).await,
             Step::Forget => self.note(&Fact::Forgotten).await,
         }
@@ -216,15 +224,21 @@ impl<'a> Work<'a> {
     async fn resize(&mut self, amounts: &Resources) -> Result<Flow> {
         let to = Resizing { requested_resources: amounts.into() };
         let answer = self.context.broker.resize(&self.reservation(), &to).await;
+        self.context.passed(Point::Resized).await;
         self.changed(answer).await
     }
 
     async fn renew(&mut self, duration: Span) -> Result<Flow> {
         let how = Renewal { duration: Some(duration.to_string()) };
         let answer = self.context.broker.renew(&self.reservation(), &how).await;
+        self.context.passed(Point::Renewed).await;
         let is_renewed = matches!(answer, Ok(Some(_)));
         match self.changed(answer).await? {
-            Flow::On if is_renewed => self.note(&Fact::Observed).await,
+            Flow::On if is_renewed => match self.request.spec.ask() {
+                Ok(_) => self.note(&Fact::Observed).await,
+                // What runs was renewed, and the change is still not made.
+                Err(why) => self.note(&Fact::Objected(why.to_string())).await,
+            },
             flow => Ok(flow),
         }
     }

@@ -13,7 +13,7 @@ use sublet_crds::{
     Invalid, Obstacle, RequestPhase, ResourceRequest, ResourceRequestStatus, to_time,
 };
 
-use super::status::{hindrance, hindrance_of, is_refused, is_unheard};
+use super::said::{hindrance, hindrance_of, is_answered, is_refused, is_unheard, is_unmade};
 use crate::controllers::context::Context;
 use crate::controllers::instruction::Seen;
 use crate::transport::{Order, Promise};
@@ -78,6 +78,8 @@ pub(crate) enum Step {
     Mirror(Option<(Obstacle, String)>),
     /// It makes no sense.
     Refuse(Invalid),
+    /// It was changed into something that makes no sense: that is said, and what runs goes on.
+    Object(Invalid),
     /// It is over by our clock; there is nobody else's.
     Expire,
     /// The broker has forgotten it.
@@ -101,17 +103,44 @@ pub(crate) fn next(view: &View<'_>) -> Step {
             Step::Unfinalize
         };
     }
+    let is_held = !status.reservation_name.is_empty();
     let ask = match request.spec.ask() {
-        Ok(ask) => ask,
-        Err(invalid) => return Step::Refuse(invalid),
+        Err(invalid) if !is_held => return Step::Refuse(invalid),
+        ask => ask,
     };
     if !is_final {
         return Step::Finalize;
     }
-    if status.reservation_name.is_empty() {
-        return Step::Ask(Box::new(ask));
+    match ask {
+        Ok(ask) if !is_held => Step::Ask(Box::new(ask)),
+        Ok(ask) => held(view, &status, &Wish::of(ask)),
+        Err(invalid) if !is_answered(&status, request.meta().generation) => Step::Object(invalid),
+        Err(_) => held(view, &status, &Wish::as_before(&status)),
     }
-    held(view, &status, &ask)
+}
+
+/// What of the spec matters to what is held.
+struct Wish {
+    /// None where the spec makes no sense: they stay as they are.
+    amounts: Option<Resources>,
+    duration: Option<Span>,
+    wait: Option<Span>,
+}
+
+impl Wish {
+    fn of(ask: Ask) -> Self {
+        Self { amounts: Some(ask.resources), duration: ask.duration, wait: ask.wait }
+    }
+
+    /// The spec was changed into something that makes no sense, and what runs goes on as it was: also
+    /// with its renewals.
+    fn as_before(status: &ResourceRequestStatus) -> Self {
+        Self { amounts: None, duration: observed_duration(status), wait: None }
+    }
+}
+
+fn observed_duration(status: &ResourceRequestStatus) -> Option<Span> {
+    status.observed_duration.as_deref()?.parse().ok()
 }
 
 /// A refused request that was changed is a new one: a refusal binds nothing.
@@ -122,8 +151,8 @@ fn is_asked_anew(request: &ResourceRequest, status: &ResourceRequestStatus) -> b
         && status.observed_generation < request.meta().generation
 }
 
-/// What is over here may be held at the broker all the same: the spec makes no sense any more, or the
-/// broker did not know what it was asked about. A refusal alone binds nothing.
+/// What is over here may be held at the broker all the same: the spec made no sense when an answer was
+/// still on its way, or the broker did not know what it was asked about. A refusal alone binds nothing.
 fn may_hold(status: &ResourceRequestStatus) -> bool {
     let invalid = Reason::InvalidSpec.to_string();
     let is_invalid = status.conditions.iter().any(|one| one.reason == invalid);
@@ -162,21 +191,21 @@ pub(crate) fn is_old(reservation: &str) -> bool {
 }
 
 /// It has a reservation.
-fn held(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Step {
+fn held(view: &View<'_>, status: &ResourceRequestStatus, wish: &Wish) -> Step {
     if let Some(mirror) = unmirrored(view, status) {
         return mirror;
     }
     let promise = match view.said {
-        Said::Unasked if is_worth_a_look(view, status, ask) => return Step::Look,
-        Said::Unasked => return Step::Rest(Some(patience(view, status, ask))),
+        Said::Unasked if is_worth_a_look(view, status, wish) => return Step::Look,
+        Said::Unasked => return Step::Rest(Some(patience(view, status, wish))),
         Said::Nothing if is_old(&status.reservation_name) => {
-            return by_our_clock(view, status, ask);
+            return by_our_clock(view, status, wish);
         }
         Said::Nothing | Said::Foreign => return Step::Forget,
         Said::Promise(promise) => promise,
     };
     if matches!(status.phase, Some(RequestPhase::Pending | RequestPhase::Releasing)) {
-        return Step::Rest(Some(patience(view, status, ask)));
+        return Step::Rest(Some(patience(view, status, wish)));
     }
     if view.instruction.is_none()
         && let Some(order) = promise.order().filter(|order| order.duty == Duty::Keep)
@@ -184,19 +213,20 @@ fn held(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Step {
         return Step::Instruct(order);
     }
     if status.observed_generation < view.request.meta().generation {
-        if promise.amounts != ask.resources {
-            return Step::Resize(ask.resources.clone());
+        if let Some(amounts) = wish.amounts.as_ref().filter(|wish| **wish != promise.amounts) {
+            return Step::Resize(amounts.clone());
         }
-        let known = status.observed_duration.as_deref().and_then(|text| text.parse::<Span>().ok());
-        return match ask.duration {
-            Some(duration) if known != Some(duration) => Step::Renew(duration),
+        return match wish.duration {
+            Some(duration) if observed_duration(status) != Some(duration) => Step::Renew(duration),
             // The end stays where it is.
             _ => Step::Observe,
         };
     }
-    match ask.duration.filter(|duration| is_renewal_due(view, status, *duration)) {
+    match wish.duration.filter(|duration| is_renewal_due(view, status, *duration)) {
         Some(duration) => Step::Renew(duration),
-        None => Step::Rest(Some(patience(view, status, ask))),
+        // What could not be asked for is wanted no more, or done all the same.
+        None if is_unmade(status, view.request.meta().generation) => Step::Observe,
+        None => Step::Rest(Some(patience(view, status, wish))),
     }
 }
 
@@ -215,7 +245,7 @@ fn unmirrored(view: &View<'_>, status: &ResourceRequestStatus) -> Option<Step> {
 }
 
 /// What the stream would not have said, or has said.
-fn is_worth_a_look(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> bool {
+fn is_worth_a_look(view: &View<'_>, status: &ResourceRequestStatus, wish: &Wish) -> bool {
     let phase = status.phase;
     let is_told = |seen: &Seen| match &seen.order {
         // In use, and not known here yet; or being taken down.
@@ -228,7 +258,7 @@ fn is_worth_a_look(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -
     let is_changed = status.observed_generation < view.request.meta().generation;
     let is_long_ago = elapsed(view, status) >= MAKE_SURE;
     let is_over = expiry(status).is_some_and(|end| end <= view.now);
-    let may_renew = ask.duration.is_some_and(|duration| is_renewal_due(view, status, duration));
+    let may_renew = wish.duration.is_some_and(|duration| is_renewal_due(view, status, duration));
     matches!(phase, Some(RequestPhase::Pending | RequestPhase::Releasing))
         || view.instruction.is_none_or(is_told)
         || is_changed
@@ -238,20 +268,21 @@ fn is_worth_a_look(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -
 }
 
 /// With an old broker: it holds until it ends by our clock.
-fn by_our_clock(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Step {
+fn by_our_clock(view: &View<'_>, status: &ResourceRequestStatus, wish: &Wish) -> Step {
     let end = expiry(status);
     if end.is_some_and(|end| end <= view.now) {
         return Step::Expire;
     }
     if view.instruction.is_none()
         && let Ok(peer) = status.target_cluster_id.parse()
+        && let Some(amounts) = wish.amounts.clone()
     {
         return Step::Instruct(Order {
             reservation: status.reservation_name.clone(),
             side: Side::Requester,
             peer,
             duty: Duty::Keep,
-            amounts: ask.resources.clone(),
+            amounts,
             expires_at: end,
             generation: None,
         });
@@ -260,24 +291,43 @@ fn by_our_clock(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> S
     Step::Rest(Some(until.unwrap_or(MAKE_SURE).min(MAKE_SURE)))
 }
 
+/// What was written so lately is not renewed because little is left of it: a clock that is far ahead of
+/// the broker's always finds that.
+const RENEWAL_PAUSE: Span = Span::from_secs(10);
+/// Objects keep whole seconds: what was written in this one may have been written just now.
+const UNSEEN_MS: u64 = 1000;
+
 /// A third of its time has passed since it was last written, or half of it is left: whichever of
 /// the two clocks says so.
 fn is_renewal_due(view: &View<'_>, status: &ResourceRequestStatus, duration: Span) -> bool {
     let wants = view.request.spec.renew.unwrap_or_default();
-    let left = expiry(status).map(|end| end.since(view.now).as_millis());
-    let is_short = left.is_some_and(|left| left < duration.as_millis() / 2);
     let elapsed = elapsed(view, status);
-    let is_late = elapsed.as_millis() >= u128::from(duration.as_millis() / 3);
+    let is_late = elapsed.as_millis() >= u128::from((duration.as_millis() / 3).max(UNSEEN_MS));
+    let pause = RENEWAL_PAUSE.as_millis().min(duration.as_millis() / 6 + UNSEEN_MS);
+    let is_new = written(status)
+        .is_some_and(|then| then <= view.now && view.now.since(then).as_millis() < pause);
     // One that was refused is asked for again, but not at each look.
     let is_barred = is_refused(status, view.request.meta().generation) && elapsed < Context::LONG;
-    wants && left.is_some() && (is_short || is_late) && !is_barred
+    // One that the broker could not be asked for is due until it is made: that it failed was written.
+    let is_unmade = is_unmade(status, view.request.meta().generation);
+    let is_due = is_short(view, status, duration) && !is_new || is_late || is_unmade;
+    wants && expiry(status).is_some() && is_due && !is_barred
+}
+
+/// Is less than half of its time left, by our clock?
+fn is_short(view: &View<'_>, status: &ResourceRequestStatus, duration: Span) -> bool {
+    let left = expiry(status).map(|end| end.since(view.now).as_millis());
+    left.is_some_and(|left| left < duration.as_millis() / 2)
 }
 
 /// How long ago the status was written, by our clock.
 fn elapsed(view: &View<'_>, status: &ResourceRequestStatus) -> Duration {
-    let written = status.last_update_time.as_ref();
-    let written = written.and_then(|time| to_time("status.lastUpdateTime", time).ok());
-    written.map_or(Duration::MAX, |then| Duration::from_millis(view.now.since(then).as_millis()))
+    written(status)
+        .map_or(Duration::MAX, |then| Duration::from_millis(view.now.since(then).as_millis()))
+}
+
+fn written(status: &ResourceRequestStatus) -> Option<Time> {
+    to_time("status.lastUpdateTime", status.last_update_time.as_ref()?).ok()
 }
 
 fn expiry(status: &ResourceRequestStatus) -> Option<Time> {
@@ -286,13 +336,17 @@ fn expiry(status: &ResourceRequestStatus) -> Option<Time> {
 
 /// How long until the next look, if nobody says anything. Of the end of waiting nobody does: it is
 /// looked for when it is due, so long after the request was made, by the one clock that made it.
-fn patience(view: &View<'_>, status: &ResourceRequestStatus, ask: &Ask) -> Duration {
-    let renewal = ask.duration.map(|duration| Duration::from_millis(duration.as_millis() / 3));
+fn patience(view: &View<'_>, status: &ResourceRequestStatus, wish: &Wish) -> Duration {
+    let renewal = wish.duration.map(|duration| {
+        let soon = view.request.spec.renew == Some(true) && is_short(view, status, duration);
+        let most = if soon { RENEWAL_PAUSE } else { duration };
+        Duration::from_millis(most.as_millis().min(duration.as_millis() / 3))
+    });
     let waited = || {
         let created =
             to_time("creationTimestamp", view.request.meta().creation_timestamp.as_ref()?);
         // Objects keep whole seconds, and the broker looks after each.
-        let end = created.ok()?.checked_add(ask.wait?)?.checked_add(Span::from_secs(2))?;
+        let end = created.ok()?.checked_add(wish.wait?)?.checked_add(Span::from_secs(2))?;
         let left = end.since(view.now);
         (!left.is_zero()).then(|| Duration::from_millis(left.as_millis()))
     };

@@ -1,21 +1,20 @@
 //! What is written into the status of a request: pure.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sublet_core::reservation::Phase;
 use sublet_core::time::Time;
 use sublet_crds::condition::{Reason, Statement, Type, say};
 use sublet_crds::{Obstacle, RequestPhase, ResourceRequest, ResourceRequestStatus, from_time};
 use sublet_wire::Code;
 
-use crate::controllers::instruction::Standing;
+use super::said::{hindrance, is_answered, is_unmade, ready_message, says_unreleased};
 use crate::controllers::notice::{Notice, cut};
 use crate::transport::{Error, Promise};
 
 /// The longest message that the schema takes.
-const MESSAGE_MAX: usize = 1024;
+pub(super) const MESSAGE_MAX: usize = 1024;
 
 /// How a text begins that says so.
-const UNRELEASED: &str = "Not released yet";
+pub(super) const UNRELEASED: &str = "Not released yet";
 /// What somebody can do whose broker is gone for good, which nobody here can know.
 const REMEDY: &str = "If the broker never comes back, remove the finalizer \
      rear.fluidos.eu/release from this object; should the broker come back all the same, \
@@ -47,6 +46,8 @@ pub(crate) enum Fact<'a> {
     Observed,
     /// It makes no sense.
     Invalid(String),
+    /// It was changed into something that makes no sense; what there was stays.
+    Objected(String),
     /// Its instruction says that this is in the way, or that nothing is.
     Hindered(Option<(Obstacle, &'a str)>),
     /// It ended by our clock.
@@ -78,6 +79,7 @@ pub(crate) fn after(request: &ResourceRequest, fact: &Fact<'_>, now: Time) -> Op
         Fact::Unreleased(_) if !says_unreleased(&known) => {
             Some(Notice::warning("ReleasePending", ready_message(&status).unwrap_or_default()))
         }
+        Fact::Objected(_) => Some(Notice::warning("InvalidSpec", &status.message)),
         _ => notice(&known, &status),
     };
     Some(Change { status, notice })
@@ -121,14 +123,16 @@ impl Writer<'_> {
                 self.say(Type::Reserved, Some(false), Reason::Waiting, why);
             }
             Fact::Unchanged(error) => {
-                let reason = match error {
-                    Error::Refused(_) => Reason::Refused,
-                    _ => Reason::BrokerUnavailable,
-                };
+                let is_refused = matches!(error, Error::Refused(_));
+                // What was said of this spec stays said until there is another word on it.
+                if !is_refused && is_answered(self.status, self.generation) {
+                    return;
+                }
+                let reason = if is_refused { Reason::Refused } else { Reason::BrokerUnavailable };
                 let why = format!("The change was not made: {error}");
                 self.say(Type::Accepted, Some(false), reason, &why);
                 self.status.message = cut(&why, MESSAGE_MAX);
-                if matches!(error, Error::Refused(_)) {
+                if is_refused {
                     self.status.observed_generation = self.generation;
                 }
             }
@@ -137,6 +141,13 @@ impl Writer<'_> {
                 self.observe();
             }
             Fact::Invalid(why) => self.over(RequestPhase::Failed, Reason::InvalidSpec, why),
+            Fact::Objected(why) => {
+                let why = format!("The change was not made: {why}");
+                self.say(Type::Accepted, Some(false), Reason::InvalidSpec, &why);
+                self.status.message = cut(&why, MESSAGE_MAX);
+                // Not its duration: that of what runs is still the one that was.
+                self.status.observed_generation = self.generation;
+            }
             Fact::Hindered(Some((obstacle, why))) => {
                 self.say(Type::Ready, Some(false), Reason::Hindered(*obstacle), why);
             }
@@ -158,8 +169,11 @@ impl Writer<'_> {
         }
         self.status.reserved_at = promise.reserved_at.map(whole);
         self.status.expires_at = promise.expires_at.map(whole);
-        // That a change was refused stays said until it was made, or the spec was changed again.
-        if !is_refused(self.status, self.generation) {
+        // That a change was refused, or could not be asked for, stays said until it was made, or the spec
+        // was changed again.
+        let is_running = matches!(promise.phase, Phase::Reserved | Phase::Active);
+        let is_unmade = is_running && is_unmade(self.status, self.generation);
+        if !is_answered(self.status, self.generation) && !is_unmade {
             self.say(Type::Accepted, Some(true), Reason::Done, "");
         }
         match promise.phase {
@@ -174,7 +188,8 @@ impl Writer<'_> {
             Phase::Reserved | Phase::Active => {
                 let message =
                     format!("Resources reserved in cluster {}", self.status.target_cluster_id);
-                self.phase(promise.phase.into(), &message);
+                let known = Some(self.status.message.clone()).filter(|_| is_unmade);
+                self.phase(promise.phase.into(), known.as_ref().unwrap_or(&message));
                 self.say(Type::Reserved, Some(true), Reason::Done, &message);
                 // What is in the way is its instruction's to say, and to take back.
                 if hindrance(self.status).is_none() {
@@ -192,12 +207,15 @@ impl Writer<'_> {
         self.say(Type::Ready, Some(is_active), why, "");
     }
 
-    /// It ends. What was in the way stays said if that is why.
+    /// It ends. If something was in the way, and that is why, it stays said: what the broker was told by
+    /// either side, or what is known here.
     fn ending(&mut self, promise: &Promise) {
         let reason = end_reason(promise);
-        let hindrance = hindrance(self.status).filter(|_| reason == Reason::PeeringFailed);
-        let hindrance = hindrance.map(|(obstacle, why)| (obstacle, why.to_owned()));
-        let said = match &hindrance {
+        let told = promise.obstacle.map(|obstacle| (obstacle, promise.message.clone()));
+        let known =
+            hindrance(self.status).filter(|_| told.is_none() && reason == Reason::PeeringFailed);
+        let known = known.map(|(obstacle, why)| (obstacle, why.to_owned()));
+        let said = match &known {
             Some((obstacle, why)) => format!("{}: {obstacle}: {why}", promise.message),
             None => promise.message.clone(),
         };
@@ -209,7 +227,7 @@ impl Writer<'_> {
             Phase::Released => self.over(RequestPhase::Released, reason, &said),
             _ => self.over(RequestPhase::Failed, reason, &said),
         }
-        if let Some((obstacle, why)) = hindrance {
+        if let Some((obstacle, why)) = told.or(known) {
             self.say(Type::Ready, Some(false), Reason::Hindered(obstacle), &why);
         }
     }
@@ -284,51 +302,6 @@ impl Writer<'_> {
         let statement = Statement { about, holds, reason, message, generation: self.generation };
         say(&mut self.status.conditions, statement, self.now);
     }
-}
-
-/// What is said to be in the way.
-pub(crate) fn hindrance(status: &ResourceRequestStatus) -> Option<(Obstacle, &str)> {
-    let ready = condition(status, Type::Ready)?;
-    Some((Reason::obstacle_of(ready)?, &ready.message))
-}
-
-/// Is nothing known because the broker is not heard?
-pub(crate) fn is_unheard(status: &ResourceRequestStatus) -> bool {
-    let unheard = Reason::BrokerUnavailable.to_string();
-    condition(status, Type::Ready).is_some_and(|one| one.reason == unheard)
-}
-
-/// What an instruction says to be in the way; as much of it as the schema takes.
-pub(crate) fn hindrance_of(standing: &Standing) -> Option<(Obstacle, String)> {
-    let name = Type::Peered.to_string();
-    let said = standing.conditions.iter().find(|one| one.type_ == name)?;
-    Some((Reason::obstacle_of(said)?, cut(&said.message, MESSAGE_MAX)))
-}
-
-fn ready_message(status: &ResourceRequestStatus) -> Option<&str> {
-    Some(&condition(status, Type::Ready)?.message)
-}
-
-fn says_unreleased(status: &ResourceRequestStatus) -> bool {
-    ready_message(status).is_some_and(|message| message.starts_with(UNRELEASED))
-}
-
-fn condition(status: &ResourceRequestStatus, about: Type) -> Option<&Condition> {
-    let name = about.to_string();
-    status.conditions.iter().find(|one| one.type_ == name)
-}
-
-/// Was an old broker asked, and its answer never written down?
-pub(crate) fn is_asking(status: &ResourceRequestStatus) -> bool {
-    let in_progress = Reason::InProgress.to_string();
-    condition(status, Type::Accepted).is_some_and(|one| one.reason == in_progress)
-}
-
-/// Was a change, or a renewal, of this spec refused?
-pub(crate) fn is_refused(status: &ResourceRequestStatus, generation: Option<i64>) -> bool {
-    let refused = Reason::Refused.to_string();
-    condition(status, Type::Accepted)
-        .is_some_and(|one| one.reason == refused && one.observed_generation == generation)
 }
 
 /// Objects keep whole seconds; anything else would look like a change at each look.

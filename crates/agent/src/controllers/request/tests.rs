@@ -1,6 +1,7 @@
 //! What to do next about a request and what is written of it, case by case.
 
 mod trouble;
+mod unmade;
 
 use std::time::Duration;
 
@@ -51,6 +52,7 @@ fn promise(phase: Phase) -> Promise {
         amounts: Resources::new(500, 256 << 20),
         phase,
         message: "as it is".to_owned(),
+        obstacle: None,
         reason: None,
         reserved_at: None,
         expires_at: None,
@@ -200,8 +202,40 @@ fn a_renewal_is_due_after_a_third_of_the_time_by_either_clock() {
     request.status.as_mut().unwrap().last_update_time = Some(from_time(at(hour)));
     assert!(matches!(later(&request, hour / 4), Step::Rest(_)));
     assert!(matches!(later(&request, hour * 2 / 3), Step::Renew(_)));
+    // A clock that is hours ahead always finds it over: it is renewed, but not at each look.
+    request.status.as_mut().unwrap().last_update_time = Some(from_time(at(hour * 5)));
+    let soon = Some(Duration::from_secs(10));
+    assert_eq!(later(&request, hour * 5 + 9_000), Step::Rest(soon));
+    assert!(matches!(later(&request, hour * 5 + 10_000), Step::Renew(_)));
     request.spec.renew = None;
     assert!(matches!(later(&request, hour / 2), Step::Rest(_)));
+}
+
+/// Objects keep whole seconds, and each renewal changes an instruction, which is a reason to look again.
+#[test]
+fn what_lasts_seconds_is_not_renewed_more_often_than_each_second_whatever_the_clock_says() {
+    for (seconds, skew_ms) in [(1, 0), (1, 10_000_000), (3, 0), (3, 10_000_000), (20, 10_000_000)] {
+        let at = |millis: u64| Time::from_millis(NOW.as_millis() + millis);
+        let whole = |time: Time| from_time(Time::from_millis(time.as_millis() / 1000 * 1000));
+        let mut request = finalized();
+        request.spec.duration = Some(format!("{seconds}s"));
+        request.spec.renew = Some(true);
+        let active = Promise { expires_at: Some(at(seconds * 1000)), ..promise(Phase::Active) };
+        let (mut request, known) = (promised(request, &active), told(&active, Some(1)));
+        let (mut renewed, mut last) = (0, 0);
+        for millis in (0..30_000).step_by(10) {
+            let (now, said) = (at(millis + skew_ms), said(active.clone()));
+            let view = View { request: &request, instruction: Some(&known), said: &said, now };
+            if matches!(next(&view), Step::Renew(_)) {
+                (renewed, last) = (renewed + 1, millis);
+                let status = request.status.as_mut().unwrap();
+                status.expires_at = Some(whole(at(millis + seconds * 1000)));
+                status.last_update_time = Some(whole(now));
+            }
+            assert!(millis - last <= seconds.max(2) * 1000, "{seconds} s: its time was over");
+        }
+        assert!(renewed <= 31, "{renewed} in 30 s, for {seconds} s each");
+    }
 }
 
 #[test]

@@ -9,37 +9,34 @@ mod csr;
 pub mod kinds;
 pub mod link;
 pub mod names;
+mod network;
 mod offload;
 mod slice;
 
-use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kube::Client;
 use sublet_core::advertisement::Backend;
 use sublet_core::instruction::Side;
-use sublet_crds::Obstacle;
+use sublet_crds::condition::Reason;
 use sublet_wire::v1::Message;
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 pub(super) use csr::owner;
+pub(super) use network::networks;
 pub use offload::Offloader;
 pub use slice::{Extras, Keeper, Settings};
 pub(super) use slice::{Ground, List, asked, is_same, text};
 
-use super::{Change, IsLive, Peering, Progress, Removal, Unwilling, Why};
+use super::answer::bounded;
+use super::{Change, IsLive, Peering, Progress, Removal, Unwilling, Why, WhyNot};
 use crate::controllers::Clock;
 use crate::metrics::Metrics;
 use crate::transport::Order;
 use link::Links;
-use slice::{Provider, Requester, Wakes};
-
-/// How long a look at one reservation may take. It is then begun anew, from what is there.
-const LOOK_MAX: Duration = Duration::from_secs(30);
+use slice::{Lasting, Provider, Requester, Wakes};
 
 /// Clusters joined by Liqo.
 pub struct LiqoPeering {
@@ -48,6 +45,7 @@ pub struct LiqoPeering {
     provider: Provider,
     links: Arc<dyn Links>,
     wakes: Arc<Wakes>,
+    lasting: Lasting,
     unwilling: Unwilling,
 }
 
@@ -61,7 +59,7 @@ impl LiqoPeering {
         metrics: Arc<Metrics>,
     ) -> (Self, Keeper) {
         let ground = Ground::new(client, settings, clock, metrics);
-        let (tell, unwilling) = watch::channel(Some("Liqo was not looked at yet".to_owned()));
+        let (tell, unwilling) = watch::channel(Some(unseen_yet()));
         let requester = Requester::new(ground.clone(), Arc::clone(&links));
         let provider = Provider::new(ground.clone(), Arc::clone(&links), unwilling.clone());
         let wakes = Arc::new(Wakes::default());
@@ -72,7 +70,12 @@ impl LiqoPeering {
             wakes: Arc::clone(&wakes),
             unwilling: tell,
         };
-        (Self { ground, requester, provider, links, wakes, unwilling }, keeper)
+        let lasting = Lasting::default();
+        (Self { ground, requester, provider, links, wakes, lasting, unwilling }, keeper)
+    }
+
+    fn judge(&self, order: &Order, why: Why) -> Why {
+        self.lasting.judge(order, why, self.ground.now())
     }
 }
 
@@ -90,7 +93,13 @@ impl Peering for LiqoPeering {
                     Side::Provider => self.provider.keep(order).await,
                 }
             };
-            bounded(progress).await.unwrap_or_else(Progress::Pending)
+            match bounded(progress).await.unwrap_or_else(Progress::Pending) {
+                Progress::Pending(why) => Progress::Pending(self.judge(order, why)),
+                settled => {
+                    self.lasting.settled(order);
+                    settled
+                }
+            }
         }
         .boxed()
     }
@@ -103,12 +112,17 @@ impl Peering for LiqoPeering {
                     Side::Provider => self.provider.reclaim(order).await,
                 }
             };
-            let removal = bounded(removal).await.unwrap_or_else(Removal::Pending);
-            match removal {
-                Removal::Gone => self.wakes.settled(order.side, &order.reservation),
-                Removal::Pending(_) => self.wakes.soon(order.side, &order.reservation),
+            match bounded(removal).await.unwrap_or_else(Removal::Pending) {
+                Removal::Gone => {
+                    self.wakes.settled(order.side, &order.reservation);
+                    self.lasting.settled(order);
+                    Removal::Gone
+                }
+                Removal::Pending(why) => {
+                    self.wakes.soon(order.side, &order.reservation);
+                    Removal::Pending(self.judge(order, why))
+                }
             }
-            removal
         }
         .boxed()
     }
@@ -144,15 +158,6 @@ impl Peering for LiqoPeering {
     }
 }
 
-/// What came of a look, within a bound; or why nothing did, for people.
-async fn bounded<T>(look: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Why> {
-    let silent = |why: String| Why::hindered(Obstacle::ApiServerSilent, why);
-    match timeout(LOOK_MAX, look).await {
-        Err(_) => Err(silent("the API server of this cluster does not answer".to_owned())),
-        Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
-            Err(Why::hindered(Obstacle::Forbidden, status.message.clone()))
-        }
-        Ok(Err(kube::Error::Api(status))) => Err(status.message.clone().into()),
-        Ok(looked) => looked.map_err(|error| silent(error.to_string())),
-    }
+fn unseen_yet() -> WhyNot {
+    WhyNot::new(Reason::EnforcementUnknown, "Liqo was not looked at yet")
 }

@@ -26,7 +26,7 @@ pub const RECLAIMED_SINCE: &str = "sublet.io/reclaimed-since";
 pub const RESERVATIONS: &str = "sublet.io/reservations";
 /// The label of a namespace that requests of other namespaces may send away, with the value `true`.
 pub const MAY_BE_OFFLOADED: &str = "sublet.io/may-be-offloaded";
-/// The annotation of a requester's slice that says how often Liqo was reminded of it.
+/// The annotation of a slice, on either side, that says how often Liqo was reminded of it.
 pub const REMINDED: &str = "sublet.io/reminded";
 /// The role that the agent binds itself to in each tenant namespace.
 pub const TENANT_ROLE: &str = "sublet-agent-tenant";
@@ -59,12 +59,13 @@ pub const NODE_TYPE: &str = "liqo.io/type";
 pub const VIRTUAL_NODE: &str = "virtual-node";
 /// The lease that the virtual kubelets of a pair share.
 pub const KUBELETS_LEASE: &str = "virtual-kubelet-leader-election";
-/// The label of shadow pods, and of their pods, that names the user of their slice.
-pub const CREATOR: &str = "liqo.io/creator-user";
 /// The label of the requests for certificates that Liqo makes for other clusters.
 pub const CSR_LABEL: &str = "liqo.io/remote-tenant-csr";
 /// The annotation of a `ForeignCluster` that is given up.
 pub const UNREACHABLE: &str = "liqo.io/foreign-cluster-permanently-unreachable";
+
+/// Beside it, that it was us who gave it up.
+pub const GIVEN_UP: &str = "sublet.io/given-up";
 
 /// How the name of every tenant namespace begins.
 pub const TENANT_PREFIX: &str = "liqo-tenant-";

@@ -45,8 +45,8 @@ pub(super) struct Pair {
     pub(super) failures: u32,
     /// Whether somebody has said that something of it is over.
     pub(super) may_end: bool,
-    /// Whether nobody waits for the other cluster any more.
-    pub(super) is_given_up: bool,
+    /// Whether the broker says that something of it is gone: the other cluster has confirmed, or was lost.
+    pub(super) is_over: bool,
     /// What was last told of it.
     told: Option<(Option<Trouble>, bool)>,
 }
@@ -112,7 +112,7 @@ impl Board {
             if before.is_none_or(|before| before.duty != Duty::Keep) {
                 pair.is_well();
             }
-            pair.is_given_up = false;
+            pair.is_over = false;
             pair.may_end = false;
         }
     }
@@ -120,13 +120,13 @@ impl Board {
     /// This reservation is to go.
     pub(super) fn leave(&self, order: &Order) {
         let mut known = self.lock();
-        let is_over = order.duty == Duty::Gone;
-        let duty = if is_over { Duty::Gone } else { Duty::TakeDown };
+        let is_gone = order.duty == Duty::Gone;
+        let duty = if is_gone { Duty::Gone } else { Duty::TakeDown };
         known.orders.insert(name_of(order), Order { duty, ..order.clone() });
         let pair = known.pairs.entry(order.peer.clone()).or_default();
         if order.side == Side::Requester {
             pair.may_end = true;
-            pair.is_given_up |= is_over;
+            pair.is_over |= is_gone;
         }
     }
 
@@ -260,11 +260,11 @@ mod tests {
             board.is_leaving(Side::Requester, "a")
                 && board.kept(Side::Requester, &milan).is_empty()
         );
-        assert!(board.pair(&milan).may_end && !board.pair(&milan).is_given_up);
+        assert!(board.pair(&milan).may_end && !board.pair(&milan).is_over);
         board.leave(&order("a", Duty::Gone));
-        assert!(board.pair(&milan).is_given_up);
+        assert!(board.pair(&milan).is_over);
         board.keep(&order("a", Duty::Keep));
-        assert!(!board.is_leaving(Side::Requester, "a") && !board.pair(&milan).is_given_up);
+        assert!(!board.is_leaving(Side::Requester, "a") && !board.pair(&milan).is_over);
     }
 
     #[test]

@@ -17,10 +17,8 @@ mod provider;
 mod requester;
 mod view;
 
-use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -31,16 +29,15 @@ use sublet_core::advertisement::Backend;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
 use sublet_core::time::Span;
-use sublet_crds::Obstacle;
-use tokio::time::timeout;
 
 pub use keeper::Keeper;
 pub use program::Program;
 
+use super::answer::bounded;
 use super::liqo::kinds::ResourceSlice;
 use super::liqo::names::tenant_of;
 use super::liqo::{Extras, Ground};
-use super::{Change, IsLive, Networking, Peering, Progress, Removal, Why};
+use super::{Change, IsLive, Networking, Peering, Progress, Removal};
 use crate::controllers::{Clock, Record};
 use crate::metrics::Metrics;
 use crate::transport::Order;
@@ -49,9 +46,6 @@ use folder::Folder;
 use live::Live;
 use names::{BORROWS_BY, RESERVATIONS};
 use view::Answer;
-
-/// How long a look at one reservation may take. It is then begun anew, from what is there.
-const LOOK_MAX: Duration = Duration::from_secs(30);
 
 /// What is to be known.
 #[derive(Clone, Debug)]
@@ -82,6 +76,7 @@ struct Site {
     program: Program,
     clock: Clock,
     board: Board,
+    metrics: Arc<Metrics>,
     /// For the pods on virtual nodes.
     ground: Ground,
 }
@@ -117,6 +112,7 @@ impl LiqoctlPeering {
             folder: Folder::new(&settings.folder),
             program: settings.program.clone(),
             board: Board::default(),
+            metrics: Arc::clone(&metrics),
             ground: Ground::new(client.clone(), slices, clock, metrics),
             client,
             settings,
@@ -194,15 +190,5 @@ impl Site {
             }
         }
         Ok(())
-    }
-}
-
-/// What came of a look, within a bound; or why nothing did.
-async fn bounded<T>(look: impl Future<Output = Answer<T>>) -> Result<T, Why> {
-    let silent = |why: String| Why::hindered(Obstacle::ApiServerSilent, why);
-    match timeout(LOOK_MAX, look).await {
-        Err(_) => Err(silent("the API server of this cluster does not answer".to_owned())),
-        Ok(Err(kube::Error::Api(status))) => Err(status.message.clone().into()),
-        Ok(looked) => looked.map_err(|error| silent(error.to_string())),
     }
 }

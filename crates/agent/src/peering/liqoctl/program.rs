@@ -64,6 +64,17 @@ pub(super) enum Failure {
     },
 }
 
+impl Failure {
+    /// As metrics have it.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } | Self::NotStarted { .. } => "not_started",
+            Self::Failed { .. } | Self::Lost(_) => "failed",
+            Self::TimedOut { .. } => "timed_out",
+        }
+    }
+}
+
 fn said(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }

@@ -16,9 +16,9 @@ use super::live::fits;
 use super::requester::writer;
 use super::view::{Answer, gone, make_namespace};
 use crate::collect::seen::Pod;
-use crate::collect::{PodFacts, quota_user};
+use crate::collect::{Guest, PodFacts, quota_user};
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, Tenant};
-use crate::peering::liqo::names::{CREATOR, RECLAIMED_SINCE, REPLICATED, tenant_namespace};
+use crate::peering::liqo::names::{RECLAIMED_SINCE, REPLICATED, tenant_namespace};
 use crate::peering::liqo::text;
 use crate::peering::{Progress, Removal, Why};
 use crate::transport::Order;
@@ -77,12 +77,19 @@ impl Site {
         let slices: Api<ResourceSlice> = Api::namespaced(self.client.clone(), &within);
         let quotas: Api<Quota> = Api::namespaced(self.client.clone(), &within);
         let pods: Api<Pod> = Api::all(self.client.clone());
-        let theirs = ListParams::default().labels(&format!("{CREATOR}={user}")).limit(PODS_MAX);
-        let (slice, quota, pods) =
-            tokio::try_join!(slices.get_opt(name), quotas.get_opt(&user), pods.list(&theirs))?;
+        // Those that got in while Liqo's webhook was away do not say their user.
+        let [theirs, strays] = Guest::in_slice(name, peer.as_str())
+            .map(|guest| ListParams::default().labels(&guest.pods()).limit(PODS_MAX));
+        let (slice, quota, mut theirs, strays) = tokio::try_join!(
+            slices.get_opt(name),
+            quotas.get_opt(&user),
+            pods.list(&theirs),
+            pods.list(&strays),
+        )?;
+        theirs.items.extend(strays.items);
         let is_copy =
             |slice: &ResourceSlice| slice.labels().get(REPLICATED).is_some_and(|is| is == "true");
-        Ok(Lent { slice: slice.filter(is_copy), quota, pods: pods.items })
+        Ok(Lent { slice: slice.filter(is_copy), quota, pods: theirs.items })
     }
 
     /// The requester has had its time, or nobody waits for it any more: its tenant is drained, which is

@@ -23,7 +23,7 @@ use super::program::Failure;
 use super::view::{Answer, View, adopt, gone, make_namespace, mark, tidy};
 use crate::controllers::Outcome;
 use crate::peering::liqo::kinds::{ForeignCluster, Identity, ResourceSlice};
-use crate::peering::liqo::names::{LEAVING_SINCE, UNREACHABLE, WRITER, tenant_namespace};
+use crate::peering::liqo::names::{LEAVING_SINCE, WRITER, tenant_namespace};
 use crate::peering::liqo::{List, asked, text};
 use crate::peering::{Networking, Progress, Removal, Why};
 use crate::transport::Order;
@@ -102,6 +102,7 @@ impl Site {
         let live = self.borrowed(peer).await?;
         let view = View::of(&self.client, peer).await?;
         adopt(&self.client, peer, &view).await?;
+        self.ground.welcome(peer).await?;
         if !live.is_empty() {
             return self.join(peer, &live, &view).await;
         }
@@ -161,6 +162,7 @@ impl Site {
     /// Runs `liqoctl peer`, and looks what came of it.
     async fn peer(&self, peer: &ClusterId, live: &Live, sizes: &List) -> Answer<()> {
         let (names, limit) = (live.names(), self.limit());
+        self.ground.expect_back(peer).await?;
         tracing::info!(provider = %peer, sizes = text(sizes), reservations = names.len(), "liqoctl peer");
         let arguments = |pair: &Kubeconfigs| arguments::peer(pair, sizes, &names, limit);
         let ran = match self.kubeconfigs(peer).await {
@@ -267,21 +269,18 @@ impl Site {
     }
 
     /// The provider is lost, and nobody waits for it: Liqo is told so, and the rest of the peering goes
-    /// with its namespace. Says whether that is so.
+    /// with its namespace. Says whether that is so. One that has confirmed, and is not reached for a moment,
+    /// is unpeered when it is reached again; one where somebody else has something is not given up.
     async fn give_up_if_lost(&self, peer: &ClusterId, view: &View) -> Answer<bool> {
-        if !self.board.pair(peer).is_given_up {
+        if !self.board.pair(peer).is_over || view.has_others() {
             return Ok(false);
         }
         let clusters: Api<ForeignCluster> = Api::all(self.client.clone());
-        let Some(cluster) = clusters.get_opt(peer.as_str()).await? else { return Ok(false) };
-        if !cluster.is_out_of_reach() {
+        let cluster = clusters.get_opt(peer.as_str()).await?;
+        let Some(cluster) = cluster.filter(|cluster| self.ground.is_lost(cluster)) else {
             return Ok(false);
-        }
-        if !cluster.annotations().contains_key(UNREACHABLE) {
-            tracing::warn!(provider = %peer, "the provider is lost: Liqo is told to give it up");
-            let change = json!({ "metadata": { "annotations": { UNREACHABLE: "true" } } });
-            gone(clusters.patch(peer.as_str(), &writer(), &Patch::Merge(&change)).await)?;
-        }
+        };
+        self.ground.give_up(&cluster).await?;
         self.board.note(peer, |pair| pair.waits("the provider is lost: Liqo gives it up".into()));
         if self.remove(peer, view).await?.is_none() {
             mark(&self.client, peer, false).await?;
@@ -308,9 +307,10 @@ impl Site {
     }
 
     async fn run(&self, peer: &ClusterId, arguments: &[OsString]) -> Result<(), Trouble> {
-        let ran = self.program.run(arguments).await.map_err(failure);
+        let ran = self.program.run(arguments).await;
         self.board.note(peer, |pair| pair.ran = Some(Instant::now()));
-        ran
+        self.metrics.liqoctl_ran(ran.as_ref().err().map_or("succeeded", Failure::word));
+        ran.map_err(failure)
     }
 
     /// What liqoctl is told to keep to, so that it can still say what it waited for.

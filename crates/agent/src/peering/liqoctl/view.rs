@@ -3,8 +3,8 @@
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, ObjectMeta,
-    PartialObjectMeta, Patch, PatchParams, PostParams, Preconditions,
+    DeleteParams, ListParams, ObjectMeta, PartialObjectMeta, Patch, PatchParams, PostParams,
+    Preconditions,
 };
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::peering::liqo::names::{
     CSR_LABEL, NODE_TYPE, REMOTE_CLUSTER_ID, REPLICATED, REPLICATION, TENANT_NAMESPACE,
     VIRTUAL_NODE, WRITER, control_plane_identity, tenant_namespace,
 };
-use crate::peering::liqo::{List, is_same, owner, text};
+use crate::peering::liqo::{List, is_same, networks, owner, text};
 
 /// What comes of talking to the API server.
 pub(super) type Answer<T> = Result<T, kube::Error>;
@@ -100,6 +100,11 @@ impl View {
     /// its size.
     pub(super) fn is_ours(&self) -> bool {
         self.is_labelled(BORROWS_BY)
+    }
+
+    /// Have we slices there that liqoctl did not make for reservations?
+    pub(super) fn has_others(&self) -> bool {
+        self.others > 0
     }
 
     /// Is there a namespace that we have made?
@@ -291,15 +296,6 @@ pub(super) fn gone<T>(answer: Answer<T>) -> Answer<Option<T>> {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// How many networks Liqo was told of in a namespace; where it has no such kind, none.
-async fn networks(client: &Client, namespace: &str) -> Answer<usize> {
-    let kind = GroupVersionKind::gvk("networking.liqo.io", "v1beta1", "Configuration");
-    let kind = ApiResource::from_gvk_with_plural(&kind, "configurations");
-    let all: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
-    let found = gone(all.list_metadata(&ListParams::default()).await)?;
-    Ok(found.map_or(0, |found| found.items.len()))
 }
 
 fn is(object: &impl ResourceExt, label: &str) -> bool {

@@ -45,17 +45,26 @@ impl HttpFeed {
             let news = match &mut self.polling {
                 Some(polling) => polling.news(&self.shared).await,
                 None => match self.stream.next().await {
-                    Event::Interrupted(client::Error::NoStream { .. }) => None,
-                    event => self.streamed(event),
+                    Event::Interrupted(error @ client::Error::NoStream { .. }) => {
+                        self.doubt(error).await
+                    }
+                    event => Some(self.streamed(event)),
                 },
             };
             match news {
                 Some(news) => return news,
-                // What is not understood was passed over.
-                None if self.polling.is_none() && self.shared.era.is_ours() => {}
                 None => self.turn(),
             }
         }
+    }
+
+    /// No stream where there was one may be somebody's in between; or the broker was replaced by an old
+    /// one, which does what the old ones do: then none.
+    async fn doubt(&self, error: client::Error) -> Option<News> {
+        let shared = &self.shared;
+        let is_old =
+            !shared.era.is_ours() || shared.era.ask(&shared.client).await.is_ok_and(|old| old);
+        (!is_old).then(|| News::Interrupted(error.into()))
     }
 
     /// From streaming to polling, or back.
@@ -70,22 +79,22 @@ impl HttpFeed {
         }
     }
 
-    fn streamed(&self, event: Event) -> Option<News> {
+    fn streamed(&self, event: Event) -> News {
         match event {
             Event::Connected => {
                 self.shared.era.set(false);
-                Some(News::Connected)
+                News::Connected
             }
-            Event::Reset => Some(News::Reset(Reach::Both)),
-            Event::Synced => Some(News::Synced),
-            Event::Message(message) => Some(News::Message(message)),
-            Event::Interrupted(error) => Some(News::Interrupted(error.into())),
+            Event::Reset => News::Reset(Reach::Both),
+            Event::Synced => News::Synced,
+            Event::Message(message) => News::Message(message),
+            Event::Interrupted(error) => News::Interrupted(error.into()),
             Event::Instruction(told) => match Order::try_from(&told) {
-                Ok(order) => Some(News::Order(order)),
+                Ok(order) => News::Order(order),
                 Err(error) => {
                     let reservation = told.reservation_id;
                     warn!(reservation, %error, "an instruction is not understood");
-                    None
+                    News::Unread
                 }
             },
         }
@@ -142,7 +151,9 @@ impl Polling {
                 }
                 self.is_reached = true;
                 self.news.push_back(News::Reset(Reach::Lent));
-                self.news.extend(old::orders(&list).into_iter().map(News::Order));
+                let listed = old::listed(&list);
+                self.news.extend(listed.orders.into_iter().map(News::Order));
+                self.news.extend(listed.is_unread.then_some(News::Unread));
                 self.news.push_back(News::Synced);
             }
             Err(error) => {

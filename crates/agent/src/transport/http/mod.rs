@@ -11,7 +11,9 @@ use futures_util::FutureExt;
 use sublet_core::id::{Generation, Key, ReservationId};
 use sublet_wire::Code;
 use sublet_wire::client::{self, Client, Options};
-use sublet_wire::v1::{Advertisement, Message, Renewal, Reservation, ReservationRequest, Resizing};
+use sublet_wire::v1::{
+    Advertisement, Failed, Message, Number, Renewal, Reservation, ReservationRequest, Resizing,
+};
 use tokio::sync::watch;
 
 use self::era::Era;
@@ -27,6 +29,7 @@ pub struct Http {
 }
 
 struct Shared {
+    /// Each address is tried; a single one twice.
     client: Client,
     /// One address, and nothing is sent twice: old brokers would reserve twice.
     once: Client,
@@ -37,11 +40,17 @@ struct Shared {
     poll_every: Option<Duration>,
 }
 
+/// Between the two tries of a call.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
 impl Http {
     /// A way that was not gone yet. `poll_every` is how often an old broker is asked what to do.
     pub fn new(options: Options, poll_every: Option<Duration>) -> Result<Self, client::Error> {
         let urls = options.urls.iter().take(1).cloned().collect();
-        let once = Client::new(Options { attempts: 1, urls, ..options.clone() })?;
+        // A connection that broke is no reason to fail. Else whoever asks tries again himself, as late as
+        // the broker wants: nobody's place is held meanwhile.
+        let options = Options { attempts: 2, wait_max: WAIT_MAX, ..options };
+        let once = Client::new(Options { urls, attempts: 1, ..options.clone() })?;
         let client = Client::new(options)?;
         let (piggy_back, _) = watch::channel(Vec::new());
         let era = Era::default();
@@ -88,13 +97,13 @@ impl Broker for Http {
         if self.shared.era.is_known_old() { Audience::OldBroker } else { Audience::Broker }
     }
 
-    fn publish<'a>(&'a self, word: &'a Advertisement) -> Answer<'a, ()> {
+    fn publish<'a>(&'a self, word: &'a Advertisement) -> Answer<'a, Option<Number>> {
         async {
             let answer = self.client().advertise(word).await?;
             if !self.shared.era.is_ours() {
                 old::hand_on(&answer.provider_instructions, &self.shared.piggy_back);
             }
-            Ok(())
+            Ok(answer.advertisement.number)
         }
         .boxed()
     }
@@ -150,7 +159,7 @@ impl Broker for Http {
         async move { self.about(id, ask).await.map(drop) }.boxed()
     }
 
-    fn fail<'a>(&'a self, id: &'a str, why: &'a str) -> Answer<'a, ()> {
+    fn fail<'a>(&'a self, id: &'a str, why: &'a Failed) -> Answer<'a, ()> {
         async move { self.about(id, |id| self.client().fail(id, why)).await.map(drop) }.boxed()
     }
 

@@ -120,8 +120,9 @@ pub(super) fn bodies() -> Vec<Body> {
     let number = [("/generation", Kind::Count)];
     let path = format!("reservations/{ID}/acknowledge");
     let acknowledge = small("c1", &path, json!({"generation": 1}), &number);
-    let why = [("/why", Kind::Text)];
-    let fail = small("c1", &format!("reservations/{ID}/fail"), json!({"why": "w"}), &why);
+    let why = [("/why", Kind::Text), ("/obstacle", Kind::Text)];
+    let right = json!({"why": "w", "obstacle": "NoLiqo"});
+    let fail = small("c1", &format!("reservations/{ID}/fail"), right, &why);
     let message = json!({"from": "c1", "to": "c9", "slot": "a", "content": "x", "ttl": "1m"});
     let fields = [
         ("/from", Kind::Oneself),

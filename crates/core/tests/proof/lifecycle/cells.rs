@@ -52,7 +52,7 @@ fn stage(phase: Phase, old: bool) -> (World, ReservationId) {
         world.acknowledge(id);
     }
     if phase == Phase::Failed {
-        world.run(&Command::Fail { by: cluster("c2"), id }).unwrap();
+        world.run(&Command::Fail { by: cluster("c2"), id, why: None }).unwrap();
         world.acknowledge(id);
     }
     assert_eq!(world.phase(id), phase);
@@ -125,8 +125,12 @@ const COMMANDS: [(&str, Cell); 27] = [
     ("release, by the provider", |w, id| release(w, actor("c1"), Which::Id(id))),
     ("release, by an operator", |w, id| release(w, Actor::Operator("ops".into()), Which::Id(id))),
     ("release, by another", |w, id| release(w, actor("c3"), Which::Id(id))),
-    ("peering failed, says the requester", |w, id| one(w, Command::Fail { by: cluster("c2"), id })),
-    ("peering failed, says the provider", |w, id| one(w, Command::Fail { by: cluster("c1"), id })),
+    ("peering failed, says the requester", |w, id| {
+        one(w, Command::Fail { by: cluster("c2"), id, why: None })
+    }),
+    ("peering failed, says the provider", |w, id| {
+        one(w, Command::Fail { by: cluster("c1"), id, why: None })
+    }),
     ("fill", |w, _| Ok(vec![w.fill()])),
     ("a provider advertises, then fill", |w, _| Ok(vec![w.advertise("c1", 4, 4), w.fill()])),
     ("an old agent advertises", |w, _| Ok(vec![w.advertise_old("c1", 4, 4)])),

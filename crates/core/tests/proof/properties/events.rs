@@ -120,9 +120,9 @@ fn life() -> impl Strategy<Value = Event> {
         2 => (id(), amounts())
             .prop_map(|(id, amounts)| Event::Resized { id, amounts, basis: Basis::default() }),
         2 => (id(), generation()).prop_map(|(id, generation)| Event::Acknowledged { id, generation }),
-        1 => (id(), reason()).prop_map(move |(id, reason)| Event::Ending { id, reason, by: by.clone() }),
+        1 => (id(), reason()).prop_map(move |(id, reason)| Event::Ending { id, reason, by: by.clone(), hindrance: None }),
         2 => (id(), reason(), confirmation()).prop_map(move |(id, reason, confirmation)| {
-            Event::Ended { id, reason, by: ended.clone(), confirmation }
+            Event::Ended { id, reason, by: ended.clone(), confirmation, hindrance: None }
         }),
     ]
 }

@@ -7,7 +7,7 @@ use sublet_core::event::{Event, Subject};
 use sublet_core::id::{ClusterId, Generation, ReservationId};
 use sublet_core::plan::{Action, Command, Plan, Refusal, Reply, Which};
 use sublet_core::policy::Policy;
-use sublet_core::reservation::{Actor, Ask};
+use sublet_core::reservation::{Actor, Ask, Hindrance};
 use sublet_core::resources::{Kind, Limits, Resources};
 use sublet_core::time::Span;
 
@@ -220,7 +220,7 @@ impl Player {
             }
             Op::Fail { nth, by } => {
                 let (id, by) = self.pick(*nth, *by)?;
-                Command::Fail { by: name_of(by)?, id }
+                Command::Fail { by: name_of(by)?, id, why: Hindrance::new("NoLiqo", "no Liqo") }
             }
             Op::Acknowledge { nth, by, off } => return self.acknowledge(*nth, *by, *off),
             _ => return None,

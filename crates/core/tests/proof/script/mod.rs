@@ -136,7 +136,7 @@ impl Script {
             }
             "activate" => Command::Activate { by: line.requester(), id: id() },
             "acknowledge" => self.acknowledge_command(line),
-            "fail" => Command::Fail { by: line.cluster("by"), id: id() },
+            "fail" => Command::Fail { by: line.cluster("by"), id: id(), why: None },
             "sweep" => Command::Sweep { expire: true },
             _ => Command::Operate {
                 operator: "ops".into(),

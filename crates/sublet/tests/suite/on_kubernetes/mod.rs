@@ -2,6 +2,7 @@
 
 mod member;
 mod deployment;
+mod foreign;
 mod advertising;
 mod rivals;
 mod quickstart;

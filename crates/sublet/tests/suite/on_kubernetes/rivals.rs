@@ -1,9 +1,13 @@
 //! Two agents of one cluster: one works, and the other takes over.
 
+use std::time::Duration;
+
+use sublet_core::resources::Resources;
 use sublet_testkit::{Cluster, Nodes, Process, Setup, Signal};
 
 use super::member::{Member, at_broker, comes, page};
 use crate::broker::Town;
+use crate::word::advertisement;
 
 fn leads(member: &Member, agent: &Process) -> Option<bool> {
     let page = page(&member.address(agent, "metrics"), "/metrics")?;
@@ -38,4 +42,85 @@ fn one_of_two_agents_works_and_the_other_takes_over() {
     first.start().unwrap();
     second.kill();
     comes(&first, "the first's turn again", || leads(&member, &first).filter(|leads| *leads));
+}
+
+/// What an agent counts under a name.
+fn counted(member: &Member, agent: &Process, name: &str) -> u64 {
+    let page = page(&member.address(agent, "metrics"), "/metrics").unwrap_or_default();
+    let line = page.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
+}
+
+fn is_heard(member: &Member, agent: &Process) -> bool {
+    counted(member, agent, "sublet_agent_broker_reached ") == 1
+}
+
+fn rises(member: &Member, agent: &Process) -> u64 {
+    counted(member, agent, "sublet_agent_number_rises_total ")
+}
+
+/// The Advertisement's word on whether the broker has it: the status, and the reason.
+fn published(member: &Member) -> Option<(String, String)> {
+    let kept = member.object("advertisement", "cluster-advertisement")?;
+    let all = kept["status"]["conditions"].as_array()?.clone();
+    let said = all.into_iter().find(|one| one["type"] == "Published")?;
+    let text = |name: &str| Some(said[name].as_str()?.to_owned());
+    Some((text("status")?, text("reason")?))
+}
+
+/// As without `--leader-elect`: nothing keeps the two apart.
+#[test]
+fn who_was_overtaken_is_heard_again_and_of_two_that_live_one_says_that_it_is_not() {
+    let town = Town::new();
+    let cluster = Cluster::start(Setup::api("edge")).unwrap();
+    cluster.add_nodes(&Nodes::new("worker", 1)).unwrap();
+    let member = Member::new(cluster, &town);
+    // Somebody has advertised the cluster whose clock was days ahead, and is gone.
+    let mut word = advertisement("edge", &Resources::new(1000, 1 << 30));
+    let week_ms = 7 * 24 * 3_600_000;
+    let ahead = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap() + week_ms;
+    word.number = Some(sublet_wire::v1::Number { incarnation: ahead, sequence: 9 });
+    town.edge_says(&word);
+
+    let often = ["--advertisement-requeue-interval=1s"];
+    let first = member.agent(&town, "first", &often);
+    first.start().unwrap();
+    comes(&first, "the agent's own figures at the broker", || {
+        let told = at_broker(&town, "edge")?;
+        (told["resources"]["allocatable"]["cpu"] == "8").then_some(())
+    });
+    comes(&first, "that it is heard", || is_heard(&member, &first).then_some(()));
+    assert_eq!(rises(&member, &first), 1);
+
+    // Another one comes, and both live: one of them is heard, and it stays that one.
+    let second = member.agent(&town, "second", &often);
+    second.start().unwrap();
+    let overtaken = "sublet_agent_published_total{result=\"overtaken\"} ";
+    let which = |unheard: &Process, heard: &Process| {
+        let was_overtaken = counted(&member, unheard, overtaken) > 0;
+        was_overtaken && !is_heard(&member, unheard) && is_heard(&member, heard)
+    };
+    let first_is_heard = comes(&second, "one that is heard, and one that is not", || {
+        let second_is = which(&first, &second).then_some(false);
+        second_is.or_else(|| which(&second, &first).then_some(true))
+    });
+    let (heard, unheard) = if first_is_heard { (&first, &second) } else { (&second, &first) };
+    comes(unheard, "the object to say that somebody is not heard", || {
+        published(&member).filter(|said| *said == ("False".to_owned(), "Overtaken".to_owned()))
+    });
+    let risen = rises(&member, &first) + rises(&member, &second);
+    assert!(risen <= 3, "{risen}");
+    // Longer than a number must stand still to be risen above, and many times as long as the interval.
+    for _ in 0..48 {
+        assert!(which(unheard, heard), "they change places");
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    assert_eq!(rises(&member, &first) + rises(&member, &second), risen, "nobody races");
+    let said = std::fs::read_to_string(unheard.log()).unwrap();
+    assert_eq!(said.matches("not heard: ").count(), 1, "it is said, and not at each turn: {said}");
+
+    // The one that is heard dies: the other notices, and takes its place.
+    heard.kill();
+    comes(unheard, "the other to be heard", || is_heard(&member, unheard).then_some(()));
+    comes(unheard, "the object to say so", || published(&member).filter(|said| said.0 == "True"));
 }

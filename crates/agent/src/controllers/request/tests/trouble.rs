@@ -3,28 +3,106 @@
 use sublet_core::instruction::Duty;
 use sublet_core::reservation::Phase;
 use sublet_core::resources::Resources;
-use sublet_core::time::Time;
+use sublet_core::time::{Span, Time};
 use sublet_crds::condition::{Reason, Statement, Type, holds, say};
-use sublet_crds::{Obstacle, RequestPhase, ResourceRequest};
+use sublet_crds::{Obstacle, RequestPhase, ResourceRequest, from_time};
 
 use super::super::ask::may_fit_later;
 use super::super::next::{Said, Step, View, farewell, next};
-use super::super::status::{Fact, after, is_asking};
+use super::super::said::is_asking;
+use super::super::status::{Fact, after};
 use super::{NOW, finalized, promise, promised, said, step, told};
 use crate::controllers::instruction::Seen;
 use crate::transport::{Error, Promise, Refusal};
 
-#[test]
-fn what_makes_no_sense_any_more_or_is_forgotten_is_given_back() {
-    let mut request = promised(finalized(), &promise(Phase::Active));
+/// The request after its spec was changed into something that makes no sense, and that was said.
+pub(super) fn objected(mut request: ResourceRequest) -> ResourceRequest {
     request.metadata.generation = Some(2);
+    request.spec.amounts.cpu = "lots".to_owned();
+    let Step::Object(why) = step(&request, None, &Said::Unasked) else { panic!("it is wrong") };
+    let change = after(&request, &Fact::Objected(why.to_string()), NOW).unwrap();
+    assert!(change.notice.unwrap().is_warning);
+    request.status = Some(change.status);
+    request
+}
+
+pub(super) fn accepted(request: &ResourceRequest) -> (String, String) {
+    let all = &request.status.as_ref().unwrap().conditions;
+    let accepted = all.iter().find(|one| one.type_ == "Accepted").unwrap();
+    (accepted.status.clone(), accepted.reason.clone())
+}
+
+#[test]
+fn an_edit_that_makes_no_sense_is_said_and_what_runs_goes_on_as_it_was() {
+    let (no, yes) = (("False", "InvalidSpec"), ("True", "Done"));
+    let is = |request: &ResourceRequest, (holds, why): (&str, &str)| {
+        assert_eq!(accepted(request), (holds.to_owned(), why.to_owned()));
+    };
+    for phase in [Phase::Pending, Phase::Reserved, Phase::Active] {
+        let running = promise(phase);
+        let request = objected(promised(finalized(), &running));
+        is(&request, no);
+        let status = request.status.as_ref().unwrap();
+        assert_eq!(status.phase, Some(phase.into()));
+        assert!(status.message.starts_with("The change was not made: "), "{}", status.message);
+        // It is looked at as before, and told as before.
+        let known = told(&running, (phase == Phase::Active).then_some(1));
+        let rests = step(&request, Some(&known), &said(running.clone()));
+        assert!(matches!(rests, Step::Rest(Some(_))), "{rests:?}");
+        let mut request = promised(request, &running);
+        is(&request, no);
+        if phase != Phase::Pending {
+            let order = running.order().unwrap();
+            assert_eq!(step(&request, None, &said(running.clone())), Step::Instruct(order));
+        }
+        request.metadata.deletion_timestamp = Some(from_time(NOW));
+        assert_eq!(step(&request, Some(&known), &Said::Unasked), Step::Release);
+    }
+    // Mended, it is a change as any other.
+    let active = promise(Phase::Active);
+    let mut request = objected(promised(finalized(), &active));
+    request.metadata.generation = Some(3);
+    request.spec.amounts.cpu = "1".to_owned();
+    let known = told(&active, Some(1));
+    let resize = Step::Resize(Resources::new(1000, 256 << 20));
+    assert_eq!(step(&request, Some(&known), &said(active.clone())), resize);
+    request.spec.amounts.cpu = "500m".to_owned();
+    assert_eq!(step(&request, Some(&known), &said(active)), Step::Observe);
+    request.status = Some(after(&request, &Fact::Observed, NOW).unwrap().status);
+    is(&request, yes);
+}
+
+#[test]
+fn what_is_renewed_is_renewed_also_while_an_edit_makes_no_sense() {
+    let hour = 3_600_000;
+    let at = |millis: u64| Time::from_millis(NOW.as_millis() + millis);
+    let active = Promise { expires_at: Some(at(hour)), ..promise(Phase::Active) };
+    let mut request = finalized();
+    request.spec.duration = Some("1h".to_owned());
+    request.spec.renew = Some(true);
+    let mut request = objected(promised(request, &active));
+    request.spec.duration = Some("long".to_owned());
+    let (known, said) = (told(&active, Some(1)), said(active));
+    let later = |request: &ResourceRequest, millis| {
+        next(&View { request, instruction: Some(&known), said: &said, now: at(millis) })
+    };
+    assert!(matches!(later(&request, 1000), Step::Rest(_)));
+    assert_eq!(later(&request, hour / 2), Step::Renew(Span::from_secs(3600)), "as it was");
+    // One that is refused does not make it say now this, now that.
+    let no = Error::Refused(Refusal { status: 409, message: "no".into(), ..Refusal::default() });
+    let refused = after(&request, &Fact::Unchanged(&no), at(hour / 2)).unwrap();
+    request.status = Some(refused.status);
+    assert!(matches!(later(&request, hour / 2 + 1000), Step::Rest(_)));
+}
+
+#[test]
+fn what_never_made_sense_or_is_forgotten_is_given_back() {
+    let mut request = finalized();
     request.spec.amounts.extended.insert("no name!".to_owned(), "1".to_owned());
     let Step::Refuse(why) = step(&request, None, &Said::Unasked) else { panic!("it is wrong") };
     let invalid = Fact::Invalid(why.to_string());
     request.status = Some(after(&request, &invalid, NOW).unwrap().status);
-    assert_eq!(step(&request, None, &Said::Unasked), Step::Release);
     // The answer to an earlier request may still be on its way.
-    request.status.as_mut().unwrap().reservation_name.clear();
     assert_eq!(step(&request, None, &Said::Unasked), Step::Release);
     let mut request = promised(finalized(), &promise(Phase::Active));
     assert_eq!(step(&request, None, &Said::Nothing), Step::Forget);
@@ -64,7 +142,7 @@ fn a_refused_renewal_stays_said_and_is_not_asked_for_at_each_look() {
     let later = |request: &ResourceRequest, millis, said: &Said| {
         next(&View { request, instruction: Some(&known), said, now: at(millis) })
     };
-    assert!(matches!(later(&request, 0, &said(active.clone())), Step::Renew(_)));
+    assert!(matches!(later(&request, 10_000, &said(active.clone())), Step::Renew(_)));
     let no = Error::Refused(Refusal { status: 409, message: "no".into(), ..Refusal::default() });
     let refuse = |request: &mut ResourceRequest, millis| {
         let change = after(request, &Fact::Unchanged(&no), at(millis)).expect("when is written");
@@ -240,5 +318,17 @@ fn why_clusters_could_not_be_joined_stays_said_after_the_end_and_nothing_else_do
             let is_explained = message.starts_with("No: KeyNotPinned: if its Liqo was given");
             assert_eq!(is_explained, kept == "KeyNotPinned", "{message}");
         }
+    }
+    // What the broker was told is of the side that gave up.
+    let mut request = mirrored(promised(finalized(), &reserved), &hindered(&reserved, None));
+    for phase in [Phase::Releasing, Phase::Failed] {
+        let told = Promise {
+            obstacle: Some(Obstacle::NoLiqo),
+            message: "No: NoLiqo: install it".to_owned(),
+            ..failing(phase, "PeeringFailed")
+        };
+        request = promised(request, &told);
+        assert_eq!(ready(&request).1, "NoLiqo", "{phase:?}");
+        assert_eq!(request.status.as_ref().unwrap().message, told.message);
     }
 }

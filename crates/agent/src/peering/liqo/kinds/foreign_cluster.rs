@@ -2,8 +2,12 @@
 
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
+use sublet_core::time::Time;
 
 use super::condition::{self, Condition};
+
+/// What Liqo says of an API server that it reaches.
+const REACHED: &str = "Established";
 
 /// Which one.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,11 +35,20 @@ pub struct ForeignClusterStatus {
 }
 
 impl ForeignCluster {
-    /// Is it known that Liqo does not reach its API server? Before the first try nothing is said; and
-    /// that it does stays said after an unlink, until Liqo restarts.
-    pub fn is_out_of_reach(&self) -> bool {
+    /// Since when it is known that Liqo does not reach its API server. Before the first try nothing is said.
+    pub fn out_of_reach_since(&self) -> Option<Time> {
+        let said = self.said().filter(|said| said.status != REACHED)?;
+        let since = serde_json::from_value(said.others.get("lastTransitionTime")?.clone()).ok()?;
+        sublet_crds::to_time("", &since).ok()
+    }
+
+    /// Does Liqo say that it reaches its API server? That stays said after an unlink, until Liqo restarts.
+    pub fn is_reached(&self) -> bool {
+        self.said().is_some_and(|said| said.status == REACHED)
+    }
+
+    fn said(&self) -> Option<&Condition> {
         let conditions = self.status.as_ref().map(|status| status.conditions.as_slice());
         condition::status(conditions.unwrap_or_default(), "APIServerStatus")
-            .is_some_and(|said| said.status != "Established")
     }
 }

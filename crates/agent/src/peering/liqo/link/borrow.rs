@@ -9,7 +9,7 @@ use sublet_core::time::Span;
 
 use super::LinkState;
 use super::seen::{Credential, IdentitySeen, SignedNonce};
-use super::step::{For, LOOK_AGAIN, Next, Say, Scene, Step, Wish};
+use super::step::{For, LIQO_MAX, LOOK_AGAIN, Next, Say, Scene, Step, Wish};
 use super::trouble::{Reason, Trouble};
 use crate::relay::{LinkId, Nonce};
 
@@ -37,10 +37,10 @@ fn wanted(scene: &Scene<'_>) -> Next {
     match (borrowed.credential, &scene.talk.access) {
         // Liqo keeps it for the slices that live, and they for it. What replicates them goes on, and
         // takes the next one.
-        (Some(Credential { is_deleting: true }), _) if borrowed.slices > 0 => {
+        (Some(Credential { is_deleting: true, is_held: true }), _) if borrowed.slices > 0 => {
             Next::step(Step::FreeCredential)
         }
-        (Some(_), _) => scene.wait(For::CredentialGone),
+        (Some(_), _) => going(scene),
         (None, Some(access)) => Next::step(Step::WriteIdentity(link(scene), access.clone())),
         (None, None) => offer(scene),
     }
@@ -51,7 +51,7 @@ fn with_identity(scene: &Scene<'_>, identity: &IdentitySeen) -> Next {
         return scene.wait(For::IdentityGone);
     }
     let credential = scene.seen.borrowed.credential;
-    let is_usable = credential == Some(Credential { is_deleting: false });
+    let is_usable = credential.is_some_and(|credential| !credential.is_deleting);
     match &scene.talk.access {
         _ if !identity.is_ours && identity.fits && is_usable => Next::ready(),
         _ if !identity.is_ours => Next::failed(Trouble::new(
@@ -106,6 +106,17 @@ fn link(scene: &Scene<'_>) -> LinkId {
     nonce.map_or_else(LinkId::none, |nonce| LinkId::derive(scene.me, scene.peer, nonce))
 }
 
+/// The kubeconfig of an identity that is gone. Liqo keeps it until nothing of this cluster is left at the
+/// provider, and never learns that if the provider, which ended the link first, does not let it in any more.
+fn going(scene: &Scene<'_>) -> Next {
+    let credential = scene.seen.borrowed.credential;
+    let is_held = credential == Some(Credential { is_deleting: true, is_held: true });
+    if is_held && scene.talk.waited(For::CredentialGone, scene.now) > LIQO_MAX {
+        return Next::step(Step::FreeCredential).waiting(For::CredentialGone);
+    }
+    scene.wait(For::CredentialGone)
+}
+
 /// First the identity, then the provider is told, then the rest: so nobody is left with slices that
 /// cannot be removed.
 fn unwanted(scene: &Scene<'_>) -> Next {
@@ -119,7 +130,9 @@ fn unwanted(scene: &Scene<'_>) -> Next {
     let nothing = borrowed.identity.is_none() && borrowed.credential.is_none();
     let signed = borrowed.signed.as_ref().filter(|signed| signed.is_ours);
     if nothing && signed.is_none() {
-        return Next::gone();
+        // Where it is not ours, somebody else sees to it.
+        let ours = scene.stranded().filter(|_| place.is_ours && borrowed.slices == 0);
+        return ours.unwrap_or_else(Next::gone);
     }
     if borrowed.identity.as_ref().is_some_and(|identity| !identity.is_ours) {
         return Next::rest(None);
@@ -134,7 +147,7 @@ fn unwanted(scene: &Scene<'_>) -> Next {
         _ if borrowed.slices > 0 => Next::rest(Some(LOOK_AGAIN)),
         (Some(identity), ..) if identity.is_deleting => scene.wait(For::IdentityGone),
         (Some(_), ..) => Next::step(Step::DeleteIdentity),
-        (None, Some(_), _) => scene.wait(For::CredentialGone),
+        (None, Some(_), _) => going(scene),
         (None, None, signed) => scene.stranded().unwrap_or_else(|| match signed {
             Some(SignedNonce { nonce: Some(_), .. }) => tell(scene),
             _ => Next::step(Step::DeleteSigned),

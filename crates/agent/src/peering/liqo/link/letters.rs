@@ -114,7 +114,7 @@ impl Letters {
                 Content::IdentityOffer { sealed }
             }
             Say::Refusal { trouble, .. } => {
-                Content::Refusal { reason: trouble.objection(), message: trouble.message.clone() }
+                Content::Refusal { reason: trouble.objection(), message: trouble.told() }
             }
             Say::Unlink { .. } => Content::Unlink,
             Say::Unlinked { .. } => Content::Unlinked,

@@ -8,11 +8,13 @@ pub(super) fn end(scene: &Scene<'_>) -> Next {
     if let Some(rest) = scene.blind() {
         return rest;
     }
-    let Seen { namespace, foreign, lent, borrowed, .. } = scene.seen;
+    let Seen { namespace, foreign, lent, borrowed, networks, .. } = scene.seen;
     match (namespace, foreign) {
         (Some(place), _) if place.is_deleting => scene.wait(For::NamespaceGone),
         (Some(place), _) if !place.is_ours => Next::gone(),
-        (Some(_), _) if lent.slices + borrowed.slices > 0 => Next::rest(Some(LOOK_AGAIN)),
+        (Some(_), _) if lent.slices + borrowed.slices + networks > 0 => {
+            Next::rest(Some(LOOK_AGAIN))
+        }
         (Some(_), _) if scene.fresh().is_some() => Next::rest(scene.fresh()),
         // Marked first: once the namespace is gone, nothing else says that it was ours.
         (Some(_), Some(foreign)) if !foreign.is_marked => Next::step(Step::MarkForeign),

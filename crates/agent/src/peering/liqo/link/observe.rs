@@ -10,7 +10,7 @@ use serde_json::Value;
 use sublet_core::time::Time;
 
 use super::super::kinds::{Identity, ResourceSlice, Tenant};
-use super::super::names;
+use super::super::{names, networks};
 use super::Error;
 use super::ground::{Ground, is_ours, time_of};
 use super::keys::Keys;
@@ -79,6 +79,7 @@ impl Look<'_> {
                 seen.lent = self.lent(&content).await?;
                 seen.borrowed = self.borrowed(&content);
                 seen.borrowed.stranded = self.stranded(&seen).await?;
+                seen.networks = self.networks(&seen).await?;
             }
             Err(Error::Kube(kube::Error::Api(no))) if no.code == 403 => seen.is_barred = true,
             Err(Error::Kube(kube::Error::Api(no))) if no.code == 404 => {
@@ -172,6 +173,7 @@ impl Look<'_> {
             identity: identity.map(|identity| self.identity_seen(identity)),
             credential: credential.map(|secret| Credential {
                 is_deleting: secret.metadata.deletion_timestamp.is_some(),
+                is_held: secret.finalizers().iter().any(|name| name == names::REPLICATOR_FINALIZER),
             }),
             slices: content.slices(names::REPLICATION, names::REMOTE_ID, peer),
             stranded: 0,
@@ -179,11 +181,19 @@ impl Look<'_> {
     }
 
     /// How much the replicator keeps although it has no way to the provider any more. It is looked for
-    /// only where a link is coming to its end.
+    /// only where something may be taken down.
     async fn stranded(&self, seen: &Seen) -> Result<usize, Error> {
-        let is_unused = seen.namespace.as_ref().is_some_and(|it| it.unused_as_requester.is_some());
+        let is_exact = self.freshness == Freshness::Exact;
         let is_cut = seen.borrowed.identity.is_none() && seen.borrowed.credential.is_none();
-        if is_unused && is_cut { Ok(self.ground.stranded().await?.len()) } else { Ok(0) }
+        if is_exact && is_cut { Ok(self.ground.stranded().await?.len()) } else { Ok(0) }
+    }
+
+    /// The networks in the namespace, where that may be about to go.
+    async fn networks(&self, seen: &Seen) -> Result<usize, Error> {
+        let is_exact = self.freshness == Freshness::Exact;
+        let is_empty = seen.lent.tenant.is_none() && seen.borrowed.identity.is_none();
+        let Ground { client, namespace, .. } = self.ground;
+        if is_exact && is_empty { Ok(networks(client, namespace).await?) } else { Ok(0) }
     }
 
     fn identity_seen(&self, identity: &Identity) -> IdentitySeen {

@@ -23,6 +23,7 @@ use super::step::{GRACE, Next, Scene, Step, Todo, Wish};
 use super::trouble::{Reason, Trouble};
 use super::{Error, Hook, LinkState, borrow, lend, next};
 use crate::peering::Why;
+use crate::peering::answer::meaning;
 
 /// More steps than any link needs in one go.
 const STEPS_MAX: usize = 24;
@@ -87,7 +88,7 @@ impl Round {
                 After::Rest(Some(GRACE))
             }
             Err(Error::Kube(error)) => {
-                excuse = Some(said(&error));
+                excuse = Some(meaning(&error));
                 states = Both::default();
                 let error = &error as &dyn std::error::Error;
                 tracing::debug!(error, peer = %self.peer, "a link is tried again");
@@ -333,19 +334,6 @@ async fn within<T>(
     work: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
     tokio::time::timeout(limit, work).await.unwrap_or(Err(Error::Late(limit)))
-}
-
-/// What an error of the API server means to people.
-fn said(error: &kube::Error) -> Why {
-    match error {
-        kube::Error::Api(status) if status.code == 403 => {
-            Why::hindered(Reason::Forbidden, status.message.clone())
-        }
-        error => {
-            let why = format!("the API server does not do its part: {error}");
-            Why::hindered(Reason::ApiServerSilent, why)
-        }
-    }
 }
 
 /// The Liqo key of this cluster, as it is now.

@@ -18,6 +18,8 @@ pub(super) struct Seen {
     pub(super) namespace: Option<Place>,
     /// The agent may not look into the namespace.
     pub(super) is_barred: bool,
+    /// The networks in it, which an operator made with Liqo and which would go with it.
+    pub(super) networks: usize,
     /// Liqo's word for the other cluster, and whether it goes with the link.
     pub(super) foreign: Option<Foreign>,
     pub(super) lent: Lent,
@@ -94,7 +96,7 @@ pub(super) struct Borrowed {
     /// The Secret with the kubeconfig that Liqo has made of the identity.
     pub(super) credential: Option<Credential>,
     pub(super) slices: usize,
-    /// What the replicator still keeps, of a link that is not needed and has no identity any more.
+    /// What the replicator still keeps, of a link that has no identity any more.
     pub(super) stranded: usize,
 }
 
@@ -123,6 +125,8 @@ pub(super) struct IdentitySeen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Credential {
     pub(super) is_deleting: bool,
+    /// Is it there because Liqo's replicator wants it to be?
+    pub(super) is_held: bool,
 }
 
 /// How a requester gets into its provider's cluster. Liqo's parameters are passed on as they are.

@@ -8,10 +8,11 @@ use super::LinkState;
 use super::seen::{Access, Seen};
 use super::talk::Talk;
 use super::trouble::{Reason, Trouble};
+use crate::peering::Why;
 use crate::relay::{LinkId, Nonce, TenantOffer, seal};
 
 /// How long Liqo may take for its part before that is called trouble. It waits 30 s for a certificate.
-const LIQO_MAX: Span = Span::from_secs(45);
+pub(super) const LIQO_MAX: Span = Span::from_secs(45);
 /// How long what a letter says to be wrong is only waited for. A letter that somebody made up is then
 /// no reason to give anything up, as long as the right one comes.
 pub(super) const GRACE: Span = Span::from_secs(20);
@@ -278,10 +279,12 @@ impl Scene<'_> {
     /// Waits for something that will be there soon.
     pub(super) fn wait(&self, what: For) -> Next {
         let text = format!("waiting {}", what.words());
-        let state = if what.is_liqos() && self.talk.waited(what, self.now) > LIQO_MAX {
-            LinkState::Failed(Trouble::new(Reason::LiqoSilent, text))
-        } else {
-            LinkState::Pending(text.into())
+        let is_late = self.talk.waited(what, self.now) > LIQO_MAX;
+        let state = match what {
+            _ if !is_late => LinkState::Pending(text.into()),
+            what if what.is_liqos() => LinkState::Failed(Trouble::new(Reason::LiqoSilent, text)),
+            // It may still go, and then the rest comes by itself.
+            _ => LinkState::Pending(Why::hindered(Reason::StillDeleting, text)),
         };
         Next { todo: Todo::Poll, state, waiting: Some(what) }
     }
@@ -340,7 +343,7 @@ impl Scene<'_> {
             Some((_, trouble)) => LinkState::Pending(trouble.clone().into()),
             None => LinkState::Pending(match self.talk.unsent() {
                 Some(why) => format!("the broker does not take a letter: {why}").into(),
-                None => text.into(),
+                None => Why::suspected(Reason::PeerSilent, text),
             }),
         }
     }

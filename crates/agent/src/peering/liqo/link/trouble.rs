@@ -4,7 +4,7 @@ use std::fmt;
 
 use sublet_core::id::ClusterId;
 
-use crate::peering::Why;
+use crate::peering::{NEUTRAL, Why, is_shared};
 use crate::relay::Objection;
 
 /// What is in the way of a link.
@@ -55,6 +55,11 @@ impl Trouble {
         Self::new(reason, format!("{by} says: {message}"))
     }
 
+    /// What a provider tells its requester of what happened: nothing of what is only its own business.
+    pub(super) fn told(&self) -> String {
+        if is_shared(self.reason) { self.message.clone() } else { NEUTRAL.to_owned() }
+    }
+
     /// As a provider says it to its requester.
     pub(super) fn objection(&self) -> Objection {
         match self.reason {
@@ -83,6 +88,14 @@ impl fmt::Display for Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_requester_hears_what_concerns_it() {
+        let told = |reason: Reason| Trouble::new(reason, "Secret inner/key").told();
+        assert_eq!(told(Reason::NoLiqo), NEUTRAL);
+        assert_eq!(told(Reason::Forbidden), NEUTRAL);
+        assert_eq!(told(Reason::CsrRefused), "Secret inner/key");
+    }
 
     #[test]
     fn what_the_agent_may_not_do_names_the_roles_that_let_it() {

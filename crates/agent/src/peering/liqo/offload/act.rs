@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use sublet_core::id::ClusterId;
 use sublet_crds::{ReservationInstruction, ResourceRequest};
 
+use super::news::{News, Trouble};
 use super::plan::{Reasons, Wish, permitted, plan};
 use crate::cluster::present;
 use crate::controllers::Notice;
@@ -31,6 +32,8 @@ pub(super) struct Ground {
     recorder: Recorder,
     /// What was said already, so that nobody is told twice.
     said: BTreeSet<(String, String)>,
+    /// Why a namespace could not be sent, or taken home.
+    failed: BTreeMap<String, Trouble>,
 }
 
 /// What came of a look.
@@ -66,6 +69,7 @@ impl Ground {
             instructions: Api::namespaced(client.clone(), namespace),
             recorder: Recorder::new(client.clone(), reporter),
             said: BTreeSet::new(),
+            failed: BTreeMap::new(),
         }
     }
 
@@ -105,6 +109,8 @@ impl Ground {
             } else {
                 self.send(namespace, reasons).await
             };
+            let failed = stays.as_ref().err().map(ToString::to_string);
+            self.note(namespace, failed);
             match stays {
                 Ok(None) => {}
                 Ok(Some(why)) => {
@@ -118,15 +124,21 @@ impl Ground {
                         }
                     }
                 }
-                Err(error) => {
-                    looked.is_as_wanted = false;
-                    tracing::warn!(%error, namespace, "a namespace could not be sent, or taken home");
-                }
+                Err(_) => looked.is_as_wanted = false,
             }
         }
         let names: BTreeSet<_> = wishes.iter().map(|wish| &wish.reservation).collect();
         self.said.retain(|(reservation, _)| names.contains(reservation));
+        self.failed.retain(|namespace, _| planned.contains_key(namespace));
         Ok(looked)
+    }
+
+    /// A namespace could be sent, or taken home; or why not, which is said once.
+    fn note(&mut self, namespace: &str, failed: Option<String>) {
+        let trouble = self.failed.entry(namespace.to_owned()).or_default();
+        if let Some(News::Begun(error)) = trouble.is(failed) {
+            tracing::warn!(error, namespace, "a namespace could not be sent, or taken home");
+        }
     }
 
     fn offloadings(&self, namespace: &str) -> Api<NamespaceOffloading> {

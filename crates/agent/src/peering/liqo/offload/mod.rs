@@ -6,6 +6,7 @@
 //! label of the reservation Liqo would go round in circles.
 
 mod act;
+mod news;
 mod plan;
 
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::act::Ground;
+use self::news::{News, Trouble};
 use super::names::{MANAGED_BY, MAY_BE_OFFLOADED, WRITER};
 
 /// Requests that change together are looked at together.
@@ -45,13 +47,25 @@ pub struct Offloader {
     is_away: bool,
     next: Instant,
     again: Duration,
+    /// Why it could not be looked at.
+    unlooked: Trouble,
+    /// Why requests could not be watched.
+    unwatched: Trouble,
 }
 
 impl Offloader {
     /// Instructions are in `namespace`; requests may be in any.
     pub fn new(client: &Client, namespace: &str) -> Self {
         let ground = Ground::new(client, namespace);
-        Self { ground, naming: BTreeSet::new(), is_away: true, next: Instant::now(), again: AGAIN }
+        Self {
+            ground,
+            naming: BTreeSet::new(),
+            is_away: true,
+            next: Instant::now(),
+            again: AGAIN,
+            unlooked: Trouble::default(),
+            unwatched: Trouble::default(),
+        }
     }
 
     /// Works until the agent stops; it can be cut anywhere.
@@ -92,9 +106,15 @@ impl Offloader {
             Ok(Event::Apply(request) | Event::InitApply(request) | Event::Delete(request)) => {
                 request
             }
-            Ok(Event::Init | Event::InitDone) => return,
+            Ok(Event::InitDone) => {
+                self.unwatched.is(None);
+                return;
+            }
+            Ok(Event::Init) => return,
             Err(error) => {
-                tracing::warn!(%error, "a watch was cut; it is opened again");
+                if let Some(News::Begun(error)) = self.unwatched.is(Some(error.to_string())) {
+                    tracing::warn!(error, "a watch was cut; it is opened again");
+                }
                 return;
             }
         };
@@ -112,6 +132,17 @@ impl Offloader {
         }
     }
 
+    /// It could be looked at, or why not.
+    fn looked(&mut self, failed: Option<String>) {
+        match self.unlooked.is(failed) {
+            Some(News::Begun(error)) => {
+                tracing::warn!(error, "which namespaces are to go where could not be looked at");
+            }
+            Some(News::Over) => tracing::info!("which namespaces are to go where is seen again"),
+            None => {}
+        }
+    }
+
     fn soon(&mut self) {
         self.again = AGAIN;
         self.next = self.next.min(Instant::now() + TOGETHER);
@@ -121,14 +152,18 @@ impl Offloader {
         let looked = timeout(LOOK_MAX, self.ground.look()).await;
         let is_as_wanted = match looked {
             Ok(Ok(seen)) => {
+                self.looked(None);
                 self.is_away = seen.is_away;
                 seen.is_as_wanted
             }
             Ok(Err(error)) => {
-                tracing::warn!(%error, "which namespaces are to go where could not be looked at");
+                self.looked(Some(error.to_string()));
                 false
             }
-            Err(_) => false,
+            Err(_) => {
+                self.looked(Some("no answer".to_owned()));
+                false
+            }
         };
         let after = if is_as_wanted { LOOK_EVERY } else { self.again };
         self.again = if is_as_wanted { AGAIN } else { (self.again * 2).min(AGAIN_MAX) };

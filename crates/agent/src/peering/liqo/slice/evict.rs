@@ -30,9 +30,7 @@ impl Ground {
         if node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true) {
             merge(&self.nodes(), &name, &json!({ "spec": { "unschedulable": true } })).await?;
         }
-        let on_it = ListParams::default().fields(&format!("spec.nodeName={name}")).limit(PODS_MAX);
-        let mut pods = self.all::<Pod>().list_metadata(&on_it).await?.items;
-        pods.retain(leaves);
+        let pods = self.leaving(&name).await?;
         let Some(first) = pods.first() else { return Ok(None) };
         let is_overdue = self.now().since(since) >= self.settings.eviction;
         let one = first.namespace().unwrap_or_default() + "/" + &first.name_any();
@@ -48,16 +46,31 @@ impl Ground {
             }
         };
         let each: Vec<_> = pods.iter().map(|pod| self.remove(pod, is_overdue).boxed()).collect();
-        let mut removals = stream::iter(each).buffer_unordered(AT_ONCE);
-        while let Some(removal) = removals.next().await {
-            removal?;
-        }
+        // One that cannot be removed keeps nobody from the others.
+        let removals: Vec<_> = stream::iter(each).buffer_unordered(AT_ONCE).collect().await;
+        removals.into_iter().collect::<Answer<()>>()?;
         Ok(Some(why))
+    }
+
+    /// Pods that have to leave a node, as many as are seen to at a look. What may stay does not hide them: a
+    /// node is empty when all of it was looked at.
+    async fn leaving(&self, node: &str) -> Answer<Vec<PartialObjectMeta<Pod>>> {
+        let mut on_it =
+            ListParams::default().fields(&format!("spec.nodeName={node}")).limit(PODS_MAX);
+        let mut found = Vec::new();
+        loop {
+            let page = self.all::<Pod>().list_metadata(&on_it).await?;
+            let next = page.metadata.continue_.filter(|next| !next.is_empty());
+            found.extend(page.items.into_iter().filter(leaves));
+            match next {
+                Some(next) if found.is_empty() => on_it = on_it.continue_token(&next),
+                _ => return Ok(found),
+            }
+        }
     }
 
     async fn remove(&self, pod: &PartialObjectMeta<Pod>, by_force: bool) -> Answer<()> {
         let namespace = pod.namespace().unwrap_or_default();
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let name = pod.name_any();
         // This very one: another of the same name may be anywhere.
         let this = DeleteParams {
@@ -65,6 +78,8 @@ impl Ground {
             ..DeleteParams::default()
         };
         if by_force {
+            let pods: Api<PartialObjectMeta<Pod>> =
+                Api::namespaced(self.client.clone(), &namespace);
             let at_once = DeleteParams { grace_period_seconds: Some(0), ..this };
             return match present(pods.delete(&name, &at_once).await) {
                 Err(error) if code(&error) == Some(409) => Ok(()),
@@ -74,6 +89,7 @@ impl Ground {
         if pod.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let how = EvictParams { delete_options: Some(this), ..EvictParams::default() };
         // A disruption budget may forbid it for now; the client would ask again and again by itself.
         match timeout(ASKING, pods.evict(&name, &how)).await.map(present) {

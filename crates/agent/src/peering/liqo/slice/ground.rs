@@ -7,23 +7,28 @@ use std::sync::Arc;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sublet_core::id::ClusterId;
+use sublet_core::instruction::Duty;
 use sublet_core::time::{Span, Time};
+use sublet_crds::ProviderInstruction;
 
 use super::amounts::Extras;
 use super::turns::Turns;
-use crate::cluster::present;
+use crate::cluster::{code, present};
 use crate::controllers::{Clock, Record};
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, VirtualNode};
 use crate::peering::liqo::names::{
-    CORDON, LEAVING_SINCE, RECLAIMED_SINCE, WRITER, tenant_namespace,
+    CORDON, LEAVING_SINCE, RECLAIMED_SINCE, REMINDED, WRITER, tenant_namespace,
 };
 use crate::transport::Order;
+
+/// How often Liqo is reminded of a slice.
+const REMIND_EVERY: Span = Span::from_secs(10);
 
 /// What comes of talking to the API server.
 pub(super) type Answer<T> = Result<T, kube::Error>;
@@ -66,7 +71,7 @@ impl Ground {
         Self { client, settings, clock, metrics, turns: Turns::default() }
     }
 
-    pub(super) fn now(&self) -> Time {
+    pub(in crate::peering::liqo) fn now(&self) -> Time {
         (self.clock)()
     }
 
@@ -75,6 +80,28 @@ impl Ground {
         let created = metadata.creation_timestamp.as_ref();
         let created = created.and_then(|time| sublet_crds::to_time("", time).ok());
         created.map_or(Span::ZERO, |created| self.now().since(created))
+    }
+
+    /// For how long an object has been going; not at all, if it is not.
+    pub(super) fn going_for(&self, metadata: &ObjectMeta) -> Span {
+        let since = metadata.deletion_timestamp.as_ref();
+        let since = since.and_then(|time| sublet_crds::to_time("", time).ok());
+        since.map_or(Span::ZERO, |since| self.now().since(since))
+    }
+
+    /// Touches a slice of which too little came for long, so that Liqo's replicator looks at it again: at
+    /// the requester's. It does not try again what an API server forbids, and one that has just started
+    /// forbids everything for a moment. And its copy at the provider's: after a change that could not be
+    /// written there, it takes it for written until it hears of the copy again.
+    pub(super) async fn remind(
+        &self,
+        slices: &Api<ResourceSlice>,
+        slice: &ResourceSlice,
+    ) -> Answer<()> {
+        let age = self.age_of(&slice.metadata);
+        let Some(times) = reminder(age, slice.annotations().get(REMINDED)) else { return Ok(()) };
+        let change = json!({ "metadata": { "annotations": { REMINDED: times } } });
+        merge(slices, &slice.name_any(), &change).await
     }
 
     /// For how long what the class says of a slice has been said.
@@ -138,6 +165,28 @@ impl Ground {
         order.map_err(|error| kube::Error::Service(error.into()))
     }
 
+    /// To whom what is recorded here is lent.
+    pub(super) async fn lent_to(&self) -> Answer<BTreeMap<String, ClusterId>> {
+        let records: Api<ProviderInstruction> =
+            Api::namespaced(self.client.clone(), &self.settings.namespace);
+        let all = records.list(&ListParams::default()).await?.items;
+        let known = all.iter().filter_map(|record| record.order().ok());
+        Ok(known.map(|order| (order.reservation, order.peer)).collect())
+    }
+
+    /// Is something else to be kept with this peer, whether or not there is a slice of it yet? What is being
+    /// made needs the link as much as what is there.
+    pub(super) async fn keeps_other<K: Record>(&self, over: &Order) -> Answer<bool> {
+        let records: Api<K> = Api::namespaced(self.client.clone(), &self.settings.namespace);
+        let is_kept = |record: &K| match record.order() {
+            Ok(order) => order.peer == over.peer && order.duty == Duty::Keep,
+            Err(_) => true,
+        };
+        let all = records.list(&ListParams::default()).await?.items;
+        let others = all.iter().filter(|record| record.reservation() != over.reservation);
+        Ok(others.into_iter().any(is_kept))
+    }
+
     /// Since when a slice is being taken down; from now on, if nobody wrote that down yet, or it
     /// cannot be. Written on the slice itself, so that nobody's restart begins the time anew.
     pub(super) async fn since(
@@ -196,6 +245,12 @@ impl Ground {
     }
 }
 
+/// What is written to remind Liqo of a slice of this age; none if that was done, or is too early.
+fn reminder(age: Span, said: Option<&String>) -> Option<String> {
+    let times = age.as_millis() / REMIND_EVERY.as_millis();
+    Some(times.to_string()).filter(|now| times > 0 && said != Some(now))
+}
+
 /// What says of a slice that it is being taken down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
@@ -238,6 +293,29 @@ where
     present(api.patch(name, &writer, &Patch::Merge(change)).await).map(drop)
 }
 
+/// Takes finalizers off an object that is going, unless somebody else has just changed it.
+pub(super) async fn let_go<K>(
+    api: &Api<K>,
+    object: &K,
+    is_kept: impl Fn(&str) -> bool,
+) -> Answer<()>
+where
+    K: Clone + DeserializeOwned + Debug + Resource,
+{
+    let kept: Vec<_> = object.finalizers().iter().filter(|name| is_kept(name)).collect();
+    if object.meta().deletion_timestamp.is_none() || kept.len() == object.finalizers().len() {
+        return Ok(());
+    }
+    let (name, finalizers) = (object.name_any(), object.finalizers());
+    tracing::warn!(name, ?finalizers, "what is over is held by finalizers, which are taken off");
+    let version = object.resource_version();
+    let change = json!({ "metadata": { "resourceVersion": version, "finalizers": kept } });
+    match merge(api, &name, &change).await {
+        Err(error) if code(&error) == Some(409) => Ok(()),
+        changed => changed,
+    }
+}
+
 /// Removes this very object, if it is still there and nobody has begun with that.
 pub(super) async fn delete<K>(api: &Api<K>, object: &K) -> Answer<()>
 where
@@ -249,4 +327,21 @@ where
     let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
     let how = DeleteParams { preconditions, ..DeleteParams::default() };
     present(api.delete(&object.name_any(), &how).await).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn liqo_is_reminded_once_in_a_while_and_not_at_first() {
+        let at = |seconds: u64, said: Option<&str>| {
+            reminder(Span::from_secs(seconds), said.map(str::to_owned).as_ref())
+        };
+        assert_eq!(at(9, None), None);
+        assert_eq!(at(10, None).as_deref(), Some("1"));
+        assert_eq!(at(19, Some("1")), None);
+        assert_eq!(at(20, Some("1")).as_deref(), Some("2"));
+        assert_eq!(at(95, Some("rubbish")).as_deref(), Some("9"));
+    }
 }

@@ -3,10 +3,14 @@
 
 mod amounts;
 mod certificate;
+mod deployed;
 mod enforcement;
 mod evict;
 mod ground;
 mod keeper;
+mod lasting;
+mod lost;
+mod pods;
 mod policy;
 mod provider;
 mod reclaim;
@@ -22,6 +26,7 @@ pub use keeper::Keeper;
 
 pub(in crate::peering) use amounts::{List, asked, is_same, text};
 pub(in crate::peering) use ground::Ground;
+pub(super) use lasting::Lasting;
 pub(super) use provider::Provider;
 pub(super) use requester::Requester;
 pub(super) use sweep::sweep;

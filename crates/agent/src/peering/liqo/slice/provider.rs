@@ -13,6 +13,7 @@ use sublet_crds::{Obstacle, ProviderInstruction};
 use super::amounts::{List, excess, granted, is_same, text};
 use super::certificate::fault;
 use super::ground::{Answer, Ground, Mark, delete};
+use super::reclaim::Unwritten;
 use super::requester::{LIQO_MAX, quoted};
 use crate::cluster::{code, present};
 use crate::collect::quota_user;
@@ -20,7 +21,7 @@ use crate::peering::liqo::csr::Unfit;
 use crate::peering::liqo::kinds::{Condition, Enforcement, ResourceSlice};
 use crate::peering::liqo::link::{LinkState, Links};
 use crate::peering::liqo::names::{CLASS, RESERVATION, WRITER};
-use crate::peering::{Progress, Unwilling, Why};
+use crate::peering::{Progress, Unwilling, Why, WhyNot};
 use crate::transport::Order;
 
 /// How often a status is written again that somebody else has just changed.
@@ -32,6 +33,7 @@ pub(crate) struct Provider {
     pub(super) ground: Ground,
     pub(super) links: Arc<dyn Links>,
     unwilling: Unwilling,
+    pub(super) unwritten: Unwritten,
 }
 
 /// What is said of a slice.
@@ -90,7 +92,7 @@ impl Decision {
 
 impl Provider {
     pub(crate) fn new(ground: Ground, links: Arc<dyn Links>, unwilling: Unwilling) -> Self {
-        Self { ground, links, unwilling }
+        Self { ground, links, unwilling, unwritten: Unwritten::default() }
     }
 
     /// Keeps the amounts for the requester: the link is there, and what its slice is granted is this.
@@ -118,7 +120,7 @@ impl Provider {
     /// Why nothing more is lent now.
     fn unwilling(&self) -> Option<Why> {
         let why = self.unwilling.borrow();
-        let said = |why: &String| format!("this cluster does not lend now: {why}");
+        let said = |why: &WhyNot| format!("this cluster does not lend now: {}", why.message);
         why.as_ref().map(|why| Why::hindered(Obstacle::NotLending, said(why)))
     }
 
@@ -140,7 +142,8 @@ impl Provider {
             }
             let Some(slice) = slice else { return Ok(Progress::Ready) };
             if slice.metadata.deletion_timestamp.is_some() {
-                return Ok(pending("an earlier slice of this name is still going"));
+                let why = "an earlier slice of this name is still going";
+                return Ok(suspected(Obstacle::StillDeleting, why));
             }
             if slice.spec.class != CLASS {
                 return Ok(hindered(
@@ -198,13 +201,15 @@ impl Provider {
     ) -> Answer<Progress> {
         let user = quota_user(&order.reservation, order.peer.as_str());
         let Some(quota) = self.ground.quotas(&order.peer).get_opt(&user).await? else {
+            // It makes none of a copy that has not got everything yet.
+            self.ground.remind(&self.ground.slices(&order.peer), slice).await?;
             let why = "Liqo is making the quota";
             let is_late = self.ground.said_for(slice) > LIQO_MAX;
             return Ok(if is_late { hindered(Obstacle::LiqoSilent, why) } else { pending(why) });
         };
         Ok(if !is_same(&quota.spec.resources, grant) {
-            let has = text(&quota.spec.resources);
-            Progress::Pending(format!("Liqo's quota still is {has}").into())
+            let why = format!("Liqo's quota still is {}", text(&quota.spec.resources));
+            suspected(Obstacle::AmountsDiffer, &why)
         } else if quota.spec.limits_enforcement == Enforcement::None {
             let why = "Liqo's quota lets pods in that do not say what they take";
             hindered(Obstacle::NotLending, why)
@@ -226,8 +231,8 @@ impl Provider {
             let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
             tracing::warn!(slice = name, namespace, %fault, "a consumer wants to be somebody else");
         }
-        let user = quota_user(&slice.name_any(), peer.as_str());
-        Ok(self.deny(slice, &decision).await? && self.clear(peer, &user).await?.is_none())
+        let is_denied = self.deny(slice, &decision).await?;
+        Ok(is_denied && self.clear(peer, &slice.name_any()).await?.is_none())
     }
 
     /// Removes the copy of a slice that has been denied for long: nothing was ever given to it, and it
@@ -303,4 +308,8 @@ fn pending(why: &str) -> Progress {
 
 fn hindered(by: Obstacle, why: &str) -> Progress {
     Progress::Pending(Why::hindered(by, why))
+}
+
+fn suspected(suspect: Obstacle, why: &str) -> Progress {
+    Progress::Pending(Why::suspected(suspect, why))
 }

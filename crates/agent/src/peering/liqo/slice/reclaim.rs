@@ -2,32 +2,50 @@
 //! back; one that is silent, or does not want to, loses them all the same. The capacity is free when
 //! slice, quota and pods are gone, and not before.
 
-use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Preconditions};
-use kube::{Api, ResourceExt};
-use serde_json::json;
+use kube::ResourceExt;
+use kube::api::ListParams;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::{Duty, Side};
+use sublet_core::time::Time;
+use sublet_crds::{Obstacle, ProviderInstruction};
 
-use super::ground::{Answer, Mark, delete, merge};
+use super::ground::{Answer, Mark, delete, let_go};
 use super::provider::{Decision, Provider};
-use crate::cluster::{code, present};
 use crate::collect::quota_user;
-use crate::peering::Removal;
 use crate::peering::liqo::csr;
-use crate::peering::liqo::kinds::{ResourceSlice, ShadowPod};
-use crate::peering::liqo::names::{CLASS, CREATOR, CSR_LABEL, REPLICATED, certificate_secret};
+use crate::peering::liqo::kinds::{NamespaceMap, ResourceSlice};
+use crate::peering::liqo::names::{CLASS, CSR_LABEL, ORIGIN_ID, REPLICATED, certificate_secret};
+use crate::peering::{Removal, Why};
 use crate::transport::Order;
 
-/// How many shadow pods are removed at the same time.
-const AT_ONCE: usize = 8;
-/// How many pods are seen to at a look; the others at the next one.
-const PODS_MAX: u32 = 100;
-/// How long a pod of a slice that is over may take to end, whatever it says itself.
-const GRACE_SECONDS: u32 = 10;
+/// Since when slices are over on which that cannot be written: whoever is to be asked about it is not there.
+/// It is in memory alone, so a restart begins the time anew.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unwritten(Arc<Mutex<BTreeMap<(ClusterId, String), Time>>>);
+
+impl Unwritten {
+    /// Since when, as is written; or since that was first tried, if that is longer ago.
+    fn since(&self, order: &Order, written: Option<&Time>, now: Time) -> Time {
+        let mut known = self.known();
+        let key = (order.peer.clone(), order.reservation.clone());
+        match written {
+            Some(since) => known.get(&key).map_or(*since, |before| *before.min(since)),
+            None => *known.entry(key).or_insert(now),
+        }
+    }
+
+    fn settled(&self, order: &Order) {
+        self.known().remove(&(order.peer.clone(), order.reservation.clone()));
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<(ClusterId, String), Time>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Provider {
     /// Takes the slice back when nobody else is at it, and says how far that is.
@@ -46,111 +64,45 @@ impl Provider {
         let found = slices.get_opt(&order.reservation).await?;
         if let Some(other) = found.as_ref().filter(|found| !is_ours(found)) {
             if other.metadata.deletion_timestamp.is_some() {
-                self.let_go(&slices, other).await?;
+                let_go(&slices, other, is_own).await?;
             } else if !self.deny(other, &Decision::over()).await? {
                 // It is written to, so that a grant which is still on its way comes too late.
-                return Ok(pending("somebody else has just changed the slice"));
+                return Ok(contested());
             }
         }
         let slice = found.filter(is_ours);
+        let mut is_denied = Ok(true);
         if let Some(slice) = &slice {
-            let since = self.ground.since(&slices, slice, Mark::Reclaimed).await?;
+            let written = self.ground.since(&slices, slice, Mark::Reclaimed).await;
+            let since = self.unwritten.since(order, written.as_ref().ok(), self.ground.now());
             let is_going = slice.metadata.deletion_timestamp.is_some();
             let waited = self.ground.now().since(since);
             if order.duty != Duty::Gone && !is_going && waited < self.ground.settings.patience {
-                return Ok(pending("the requester is given time to take its pods away"));
+                let why = "the requester is given time to take its pods away";
+                return written.map(|_| Removal::Pending(why.into()));
             }
             // Liqo makes a quota again as long as there is a slice that is granted: one that goes by
             // itself is left alone, one that is held is not.
             let is_held = !slice.finalizers().is_empty();
-            if (!is_going || is_held) && !self.deny(slice, &Decision::over()).await? {
-                return Ok(pending("somebody else has just changed the slice"));
+            if !is_going || is_held {
+                is_denied = self.deny(slice, &Decision::over()).await;
             }
         }
-        if let Some(why) = self.clear(&order.peer, &user).await? {
-            return Ok(Removal::Pending(why.into()));
+        // Pods end whatever is the matter with the slice.
+        let cleared = self.clear(&order.peer, &order.reservation).await;
+        if !is_denied? {
+            return Ok(contested());
         }
-        match &slice {
-            Some(slice) => {
-                delete(&slices, slice).await?;
-                self.let_go(&slices, slice).await?;
-                Ok(pending("the slice is being removed"))
-            }
-            None => self.tidy(order, &user).await,
+        if let Some(why) = cleared? {
+            return Ok(going(why));
         }
-    }
-
-    /// Takes the finalizers off a slice of which nothing is left: Liqo has none there, so somebody holds
-    /// on to it. Kubernetes' own are seen to by Kubernetes.
-    async fn let_go(&self, slices: &Api<ResourceSlice>, slice: &ResourceSlice) -> Answer<()> {
-        let is_own = |name: &&String| name.as_str() == "foregroundDeletion";
-        let kept: Vec<_> = slice.finalizers().iter().filter(is_own).collect();
-        let is_held = kept.len() < slice.finalizers().len();
-        if slice.metadata.deletion_timestamp.is_none() || !is_held {
-            return Ok(());
+        if let Some(slice) = &slice {
+            delete(&slices, slice).await?;
+            let_go(&slices, slice, is_own).await?;
+            return Ok(going("the slice is being removed"));
         }
-        tracing::warn!(slice = slice.name_any(), finalizers = ?slice.finalizers(),
-            "a slice that is over is held by finalizers, which are taken off");
-        let version = slice.resource_version();
-        let change = json!({ "metadata": { "resourceVersion": version, "finalizers": kept } });
-        match merge(slices, &slice.name_any(), &change).await {
-            Err(error) if code(&error) == Some(409) => Ok(()),
-            changed => changed,
-        }
-    }
-
-    /// Removes quota and pods of a user; why that is not done yet.
-    pub(super) async fn clear(&self, peer: &ClusterId, user: &str) -> Answer<Option<String>> {
-        let quotas = self.ground.quotas(peer);
-        let quota = quotas.get_opt(user).await?;
-        if let Some(quota) = &quota {
-            delete(&quotas, quota).await?;
-        }
-        let theirs = ListParams::default().labels(&format!("{CREATOR}={user}"));
-        let shadows = self.ground.all::<ShadowPod>().list_metadata(&theirs).await?.items;
-        let each: Vec<_> =
-            shadows.iter().map(|shadow| self.remove_shadow(shadow).boxed()).collect();
-        all(each).await?;
-        let pods = self.ground.all::<Pod>().list_metadata(&theirs.limit(PODS_MAX)).await?.items;
-        let each: Vec<_> = pods.iter().map(|pod| self.remove_pod(pod).boxed()).collect();
-        all(each).await?;
-        Ok(match (pods.first(), shadows.is_empty() && quota.is_none()) {
-            (Some(pod), _) => {
-                let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
-                Some(format!(
-                    "pods of the requester are ending here, {namespace}/{name} among them"
-                ))
-            }
-            (None, false) => Some("quota and pods of the requester are being removed".to_owned()),
-            (None, true) => None,
-        })
-    }
-
-    async fn remove_shadow(&self, shadow: &PartialObjectMeta<ShadowPod>) -> Answer<()> {
-        let namespace = shadow.namespace().unwrap_or_default();
-        let shadows: Api<PartialObjectMeta<ShadowPod>> =
-            Api::namespaced(self.ground.client.clone(), &namespace);
-        delete(&shadows, shadow).await
-    }
-
-    /// They do not choose themselves how long they take to end.
-    async fn remove_pod(&self, pod: &PartialObjectMeta<Pod>) -> Answer<()> {
-        let left = pod.metadata.deletion_grace_period_seconds;
-        if left.is_some_and(|left| left <= i64::from(GRACE_SECONDS)) {
-            return Ok(());
-        }
-        let pods: Api<Pod> =
-            Api::namespaced(self.ground.client.clone(), &pod.namespace().unwrap_or_default());
-        let how = DeleteParams {
-            grace_period_seconds: Some(GRACE_SECONDS),
-            preconditions: Some(Preconditions { uid: pod.uid(), resource_version: None }),
-            ..DeleteParams::default()
-        };
-        match present(pods.delete(&pod.name_any(), &how).await) {
-            // There is another one of this name by now: it is seen to at the next look.
-            Err(error) if code(&error) == Some(409) => Ok(()),
-            removed => removed.map(drop),
-        }
+        self.unwritten.settled(order);
+        self.tidy(order, &user).await
     }
 
     /// Nothing is left of it but what Liqo forgets: the certificate, and the request for it.
@@ -169,13 +121,33 @@ impl Provider {
                 delete(&secrets, &secret).await?;
             }
         }
-        let is_other = |slice: &ResourceSlice| {
-            slice.spec.class == CLASS && !is_there(slice) && !slice.is_worthless()
-        };
-        if !left.iter().any(is_other) {
+        let others: Vec<_> =
+            left.iter().filter(|slice| !is_there(slice) && !slice.is_worthless()).collect();
+        let is_ours = |slice: &&ResourceSlice| slice.spec.class == CLASS;
+        if !others.iter().any(is_ours)
+            && !self.ground.keeps_other::<ProviderInstruction>(order).await?
+        {
+            // What somebody else lends to it needs them too.
+            if others.is_empty() {
+                self.remove_namespaces(&order.peer).await?;
+            }
             self.links.unused(Side::Provider, &order.peer).await;
         }
         Ok(Removal::Gone)
+    }
+
+    /// With the last slice of a requester go its namespaces here, which Liqo removes with the map of them.
+    /// The requester's own Liqo does that too, unless it has given this cluster up meanwhile.
+    async fn remove_namespaces(&self, peer: &ClusterId) -> Answer<()> {
+        if !self.ground.is_linked(peer).await? {
+            return Ok(());
+        }
+        let maps = self.ground.tenant::<NamespaceMap>(peer);
+        let theirs = format!("{REPLICATED}=true,{ORIGIN_ID}={peer}");
+        for map in maps.list(&ListParams::default().labels(&theirs)).await?.items {
+            delete(&maps, &map).await?;
+        }
+        Ok(())
     }
 
     /// The requests for certificates of this user; they carry its name nowhere but inside.
@@ -191,11 +163,36 @@ impl Provider {
     }
 }
 
-/// Several at a time; the first that fails is what came of it.
-async fn all(each: Vec<BoxFuture<'_, Answer<()>>>) -> Answer<()> {
-    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+/// Kubernetes' own finalizers are seen to by Kubernetes. Liqo has none on a slice here, so whoever else does
+/// holds on to it.
+fn is_own(finalizer: &str) -> bool {
+    finalizer == "foregroundDeletion"
 }
 
-fn pending(why: &str) -> Removal {
-    Removal::Pending(why.into())
+/// It goes, and that is in the way if it lasts.
+pub(super) fn going(why: impl Into<String>) -> Removal {
+    Removal::Pending(Why::suspected(Obstacle::StillDeleting, why))
+}
+
+fn contested() -> Removal {
+    let why = "somebody else has just changed the slice";
+    Removal::Pending(Why::suspected(Obstacle::SliceContested, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::requester::tests::order;
+    use super::*;
+
+    #[test]
+    fn the_time_runs_although_it_cannot_be_written() {
+        let (unwritten, at) = (Unwritten::default(), Time::from_millis);
+        assert_eq!(unwritten.since(&order(), None, at(1)), at(1));
+        assert_eq!(unwritten.since(&order(), None, at(5)), at(1));
+        // It is written at last, and nothing of the time is given back.
+        assert_eq!(unwritten.since(&order(), Some(&at(7)), at(7)), at(1));
+        assert_eq!(unwritten.since(&order(), Some(&at(7)), at(8)), at(1));
+        unwritten.settled(&order());
+        assert_eq!(unwritten.since(&order(), None, at(11)), at(11));
+    }
 }

@@ -7,13 +7,15 @@ use kube::api::ListParams;
 use serde_json::json;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::{Duty, Side};
+use sublet_crds::ReservationInstruction;
 
-use super::ground::{Answer, Mark, delete, merge};
+use super::ground::{Answer, Mark, delete, let_go, merge};
+use super::reclaim::going;
 use super::requester::{Requester, is_of};
 use crate::peering::Removal;
 use crate::peering::liqo::kinds::{ForeignCluster, ResourceSlice};
 use crate::peering::liqo::names::{
-    CLASS, CREATE_VIRTUAL_NODE, KUBELETS_LEASE, REPLICATION, UNREACHABLE,
+    CLASS, COPIED_FINALIZER, CREATE_VIRTUAL_NODE, KUBELETS_LEASE, REPLICATION,
 };
 use crate::transport::Order;
 
@@ -48,20 +50,31 @@ impl Requester {
         }
         if let Some(virtual_node) = &virtual_node {
             delete(&virtual_nodes, virtual_node).await?;
-            return Ok(pending("the virtual node is being removed"));
+            return Ok(going("the virtual node is being removed"));
         }
         if node.is_some() {
-            return Ok(pending("the virtual node is being removed"));
+            return Ok(going("the virtual node is being removed"));
         }
         if let Some(slice) = &slice {
             delete(&slices, slice).await?;
+            // Nothing is left of it at the provider, and Liqo cannot see that: it was not let in any more
+            // when the other side ended the link.
+            if order.duty == Duty::Gone
+                && ground.going_for(&slice.metadata) > ground.settings.patience
+            {
+                let_go(&slices, slice, |finalizer| finalizer != COPIED_FINALIZER).await?;
+            }
         }
-        Ok(pending("Liqo is giving the slice back to the provider"))
+        Ok(going("Liqo is giving the slice back to the provider"))
     }
 
     /// Nothing is left of it but what Liqo forgets.
     async fn tidy(&self, order: &Order) -> Answer<Removal> {
+        let is_needed = self.ground.keeps_other::<ReservationInstruction>(order).await?;
         if !self.ground.is_linked(&order.peer).await? {
+            if !is_needed {
+                self.links.unused(Side::Requester, &order.peer).await;
+            }
             return Ok(Removal::Gone);
         }
         let is_last = self.others(&order.peer, &order.reservation).await?.is_empty();
@@ -77,9 +90,9 @@ impl Requester {
         }
         if !is_tidy {
             // A virtual kubelet that is still ending would make it again: it is looked at once more.
-            return Ok(pending("the lease of the virtual kubelet is being removed"));
+            return Ok(going("the lease of the virtual kubelet is being removed"));
         }
-        if is_last {
+        if is_last && !is_needed {
             self.links.unused(Side::Requester, &order.peer).await;
         }
         Ok(Removal::Gone)
@@ -93,28 +106,59 @@ impl Requester {
         Ok(all.into_iter().filter(is_other).collect())
     }
 
-    /// The broker says that nothing is left of it, and Liqo cannot reach the provider to give it back:
-    /// the provider was lost. Then Liqo is told not to wait for it; that is about everything at this
-    /// provider, so only if everything is to go.
+    /// The broker says that nothing is left of it, and Liqo has not reached the provider for long: it was
+    /// lost. Then Liqo is told not to wait for it; that is about everything at this provider, so only if
+    /// everything is to go, also what is not ours.
     async fn give_up_if_lost(&self, order: &Order) -> Answer<()> {
         if order.duty != Duty::Gone {
             return Ok(());
         }
         let clusters = self.ground.all::<ForeignCluster>();
-        let Some(cluster) = clusters.get_opt(order.peer.as_str()).await? else { return Ok(()) };
-        if !cluster.is_out_of_reach() || cluster.annotations().contains_key(UNREACHABLE) {
+        let cluster = clusters.get_opt(order.peer.as_str()).await?;
+        let Some(cluster) = cluster.filter(|cluster| self.ground.is_lost(cluster)) else {
+            return Ok(());
+        };
+        let there = ListParams::default().labels(&format!("{REPLICATION}=true"));
+        let there = self.ground.slices(&order.peer).list(&there).await?.items;
+        if there.iter().any(|slice| is_missed(slice, &order.reservation)) {
             return Ok(());
         }
-        let others = self.others(&order.peer, &order.reservation).await?;
-        if others.iter().any(|slice| Mark::Leaving.of(slice).is_none()) {
-            return Ok(());
-        }
-        tracing::warn!(provider = %order.peer, "the provider is lost: Liqo is told to give it up");
-        let change = json!({ "metadata": { "annotations": { UNREACHABLE: "true" } } });
-        merge(&clusters, order.peer.as_str(), &change).await
+        self.ground.give_up(&cluster).await
     }
 }
 
-fn pending(why: &str) -> Removal {
-    Removal::Pending(why.into())
+/// Would anybody miss a slice if its provider were given up because of another one? One of ours that does
+/// not go as well, or whatever somebody else has there.
+fn is_missed(slice: &ResourceSlice, because_of: &str) -> bool {
+    let is_going = slice.metadata.deletion_timestamp.is_some();
+    let is_leaving = slice.spec.class == CLASS && Mark::Leaving.of(slice).is_some();
+    slice.name_any() != because_of && !is_leaving && !is_going
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn a_provider_is_given_up_only_if_nobody_has_anything_there() {
+        let slice = |class: &str, metadata: Value| -> ResourceSlice {
+            serde_json::from_value(json!({
+                "apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",
+                "metadata": metadata, "spec": { "class": class },
+            }))
+            .unwrap()
+        };
+        let named = |name: &str| json!({ "name": name });
+        let mut leaving = named("rsv-b");
+        leaving["annotations"] = json!({ "sublet.io/leaving-since": "2026-01-01T00:00:00Z" });
+        let mut going = named("by-hand");
+        going["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert!(!is_missed(&slice(CLASS, named("rsv-a")), "rsv-a"));
+        assert!(is_missed(&slice(CLASS, named("rsv-b")), "rsv-a"));
+        assert!(!is_missed(&slice(CLASS, leaving.clone()), "rsv-a"));
+        assert!(is_missed(&slice("default", named("by-hand")), "rsv-a"));
+        assert!(is_missed(&slice("default", leaving), "rsv-a"), "it is not ours to leave");
+        assert!(!is_missed(&slice("default", going), "rsv-a"));
+    }
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
 use serde_json::json;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
@@ -14,11 +14,11 @@ use sublet_crds::Obstacle;
 
 use super::amounts::{asked, is_exactly, is_same, text};
 use super::ground::{Answer, Ground, Mark, merge};
-use crate::peering::liqo::kinds::{ForeignCluster, ResourceSlice};
+use crate::peering::liqo::kinds::ResourceSlice;
 use crate::peering::liqo::link::{LinkState, Links};
 use crate::peering::liqo::names::{
-    CLASS, CREATE_VIRTUAL_NODE, NODE_TYPE, REMINDED, REMOTE_CLUSTER_ID, REMOTE_ID, REPLICATION,
-    RESERVATION, UNREACHABLE, VIRTUAL_NODE, WRITER,
+    CLASS, CREATE_VIRTUAL_NODE, NODE_TYPE, REMOTE_CLUSTER_ID, REMOTE_ID, REPLICATION, RESERVATION,
+    VIRTUAL_NODE, WRITER,
 };
 use crate::peering::{Progress, Why};
 use crate::transport::Order;
@@ -27,8 +27,6 @@ use crate::transport::Order;
 const NAME_MAX: usize = 50;
 /// How long Liqo may take for its part before that is called trouble.
 pub(super) const LIQO_MAX: Span = Span::from_secs(45);
-/// How often Liqo is reminded of a slice that nobody has decided about.
-const REMIND_EVERY: Span = Span::from_secs(10);
 /// How much is repeated of what a provider says.
 const QUOTED_MAX: usize = 300;
 
@@ -71,12 +69,13 @@ impl Requester {
         let slices = self.ground.slices(&order.peer);
         let slice = match found {
             Some(slice) if slice.metadata.deletion_timestamp.is_some() => {
-                return Ok(pending("an earlier slice of this name is still going"));
+                let why = "an earlier slice of this name is still going";
+                return Ok(suspected(Obstacle::StillDeleting, why));
             }
             Some(slice) if self.is_as_wanted(&slice, order) => slice,
             Some(_) => self.write(order).await?,
             None => {
-                self.expect_back(order).await?;
+                self.ground.expect_back(&order.peer).await?;
                 self.write(order).await?
             }
         };
@@ -86,26 +85,13 @@ impl Requester {
         }
         match undecided(&slice, order) {
             Some(why) => {
-                self.remind(&slices, &slice).await?;
+                if slice.condition(ResourceSlice::RESOURCES).is_none() {
+                    self.ground.remind(&slices, &slice).await?;
+                }
                 Ok(Progress::Pending(why))
             }
             None => self.node_of(order, self.ground.said_for(&slice)).await,
         }
-    }
-
-    /// Touches a slice of which nothing was heard for long. Liqo's replicator does not try again what an
-    /// API server forbids, and one that has just started forbids everything for a moment.
-    async fn remind(&self, slices: &Api<ResourceSlice>, slice: &ResourceSlice) -> Answer<()> {
-        let times = self.ground.age_of(&slice.metadata).as_millis() / REMIND_EVERY.as_millis();
-        let said = slice.annotations().get(REMINDED);
-        if times == 0
-            || slice.condition(ResourceSlice::RESOURCES).is_some()
-            || said.is_some_and(|said| *said == times.to_string())
-        {
-            return Ok(());
-        }
-        let change = json!({ "metadata": { "annotations": { REMINDED: times.to_string() } } });
-        merge(slices, &slice.name_any(), &change).await
     }
 
     /// Does the slice ask for what it should? What others wrote into it is theirs.
@@ -144,17 +130,6 @@ impl Requester {
             .await
     }
 
-    /// A provider that was given up once is expected back when something is asked of it.
-    async fn expect_back(&self, order: &Order) -> Answer<()> {
-        let clusters = self.ground.all::<ForeignCluster>();
-        let found = clusters.get_opt(order.peer.as_str()).await?;
-        if found.is_some_and(|found| found.annotations().contains_key(UNREACHABLE)) {
-            let change = json!({ "metadata": { "annotations": { UNREACHABLE: null } } });
-            merge(&clusters, order.peer.as_str(), &change).await?;
-        }
-        Ok(())
-    }
-
     /// How far the node is of a slice that was granted so long ago.
     async fn node_of(&self, order: &Order, granted_for: Span) -> Answer<Progress> {
         let Some(node) = self.ground.nodes().get_opt(&order.reservation).await? else {
@@ -166,23 +141,30 @@ impl Requester {
             let why = "there is a node of this name which is not the provider's";
             return Ok(hindered(Obstacle::NodeNameTaken, why));
         }
-        if node.labels().get(RESERVATION) != Some(&order.reservation) {
-            return Ok(pending("the virtual node does not carry the name of the reservation yet"));
-        }
         let age = self.ground.age_of(&node.metadata);
-        let status = node.status.unwrap_or_default();
-        let has = status.allocatable.unwrap_or_default();
-        let conditions = status.conditions.unwrap_or_default();
-        let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
-        Ok(if ready.is_none_or(|ready| ready.status != "True") {
-            let why = "the virtual node is not ready";
-            if age > LIQO_MAX { hindered(Obstacle::NodeNotReady, why) } else { pending(why) }
-        } else if is_exactly(&has, &order.amounts) {
-            Progress::Ready
-        } else {
-            let (has, reserved) = (text(&has), &order.amounts);
-            Progress::Pending(format!("the virtual node has {has}; reserved is {reserved}").into())
-        })
+        Ok(usable(node, order, age))
+    }
+}
+
+/// Whether a node of this age is what is reserved.
+fn usable(node: Node, order: &Order, age: Span) -> Progress {
+    if node.labels().get(RESERVATION) != Some(&order.reservation) {
+        let why = "the virtual node does not carry the name of the reservation";
+        return suspected(Obstacle::LiqoSilent, why);
+    }
+    let status = node.status.unwrap_or_default();
+    let has = status.allocatable.unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default();
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
+    if ready.is_none_or(|ready| ready.status != "True") {
+        let why = "the virtual node is not ready";
+        if age > LIQO_MAX { hindered(Obstacle::NodeNotReady, why) } else { pending(why) }
+    } else if is_exactly(&has, &order.amounts) {
+        Progress::Ready
+    } else {
+        let (has, reserved) = (text(&has), &order.amounts);
+        let why = format!("the virtual node has {has}; reserved is {reserved}");
+        suspected(Obstacle::AmountsDiffer, &why)
     }
 }
 
@@ -216,7 +198,8 @@ fn undecided(slice: &ResourceSlice, order: &Order) -> Option<Why> {
         return Some(Why::hindered(Obstacle::SliceDenied, why));
     }
     if !slice.is_granted() {
-        return Some("the provider has not granted it yet".into());
+        let why = "the provider has not granted it yet";
+        return Some(Why::suspected(Obstacle::PeerSilent, why));
     }
     let status = slice.status.as_ref()?;
     if !is_exactly(&status.resources, &order.amounts) {
@@ -247,13 +230,17 @@ fn hindered(by: Obstacle, why: &str) -> Progress {
     Progress::Pending(Why::hindered(by, why))
 }
 
+fn suspected(suspect: Obstacle, why: &str) -> Progress {
+    Progress::Pending(Why::suspected(suspect, why))
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use sublet_core::instruction::Duty;
     use sublet_core::resources::Resources;
 
-    fn order() -> Order {
+    pub(in super::super) fn order() -> Order {
         Order {
             reservation: "rsv-a".to_owned(),
             side: Side::Requester,
@@ -290,5 +277,29 @@ mod tests {
             let why = undecided(&slice(labels.clone()), &order());
             assert_eq!(why.and_then(|why| why.obstacle), Some(Obstacle::LabelsDiffer), "{labels}");
         }
+    }
+
+    #[test]
+    fn a_node_that_stays_different_from_what_is_reserved_has_a_reason() {
+        let suspect = |labels: serde_json::Value, allocatable: serde_json::Value| {
+            let node = serde_json::from_value(json!({
+                "metadata": { "name": "rsv-a", "labels": labels },
+                "status": { "allocatable": allocatable,
+                            "conditions": [{ "type": "Ready", "status": "True" }] },
+            }));
+            match usable(node.unwrap(), &order(), Span::ZERO) {
+                Progress::Pending(why) => why.suspect,
+                other => {
+                    assert_eq!(other, Progress::Ready);
+                    None
+                }
+            }
+        };
+        let (named, right) =
+            (json!({ RESERVATION: "rsv-a" }), json!({ "cpu": "2", "memory": "4Gi" }));
+        assert_eq!(suspect(named.clone(), right.clone()), None);
+        assert_eq!(suspect(json!({}), right), Some(Obstacle::LiqoSilent));
+        let less = json!({ "cpu": "1", "memory": "4Gi" });
+        assert_eq!(suspect(named, less), Some(Obstacle::AmountsDiffer));
     }
 }

@@ -1,7 +1,7 @@
 //! What nobody wants: slices of reservations that the broker does not know, and what Liqo leaves
 //! behind of those that are gone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -11,8 +11,9 @@ use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
 
 use super::ground::{Answer, Ground, Mark, delete};
+use crate::collect::{came_through, unclaimed};
 use crate::peering::IsLive;
-use crate::peering::liqo::kinds::ResourceSlice;
+use crate::peering::liqo::kinds::{ResourceSlice, ShadowPod};
 use crate::peering::liqo::names::{
     CLASS, REPLICATED, REPLICATION, TENANT_NAMESPACE, certificate_secret, tenant_of,
 };
@@ -42,9 +43,33 @@ pub(crate) async fn sweep(ground: &Ground, sides: &[Side], is_live: &IsLive) -> 
             tracing::warn!(slice = name, namespace, %error, "a slice that nobody wants stays for now");
         }
     }
+    if sides.contains(&Side::Provider)
+        && let Err(error) = strays(ground, is_live).await
+    {
+        tracing::warn!(%error, "shadow pods that nobody wants stay for now");
+    }
     let in_use =
         slices.iter().map(|slice| (slice.namespace().unwrap_or_default(), slice.name_any()));
     leftovers(ground, sides, is_live, &in_use.collect()).await
+}
+
+/// Shadow pods that got in while Liqo's webhook was away, of what is gone: nobody can remove them while it
+/// is there, so that is tried again and again.
+async fn strays(ground: &Ground, is_live: &IsLive) -> Answer<()> {
+    let theirs = ListParams::default().labels(&unclaimed());
+    for shadow in ground.all::<ShadowPod>().list(&theirs).await?.items {
+        let slice = came_through(shadow.labels()).map(|(slice, _)| slice);
+        let is_left =
+            |name: &str| name.starts_with(RESERVATION_PREFIX) && !is_live(Side::Provider, name);
+        if slice.is_some_and(is_left)
+            && let Err(error) = ground.remove_stray(&shadow).await
+        {
+            // It keeps nobody from the others.
+            let (namespace, name) = (shadow.namespace().unwrap_or_default(), shadow.name_any());
+            tracing::warn!(namespace, name, %error, "a shadow pod that nobody wants stays for now");
+        }
+    }
+    Ok(())
 }
 
 /// What this cluster is in a slice.
@@ -65,12 +90,17 @@ async fn leftovers(
     in_use: &BTreeSet<(String, String)>,
 ) -> Answer<()> {
     let tenants = ListParams::default().labels(&format!("{TENANT_NAMESPACE}=true"));
+    let lent =
+        if sides.contains(&Side::Provider) { ground.lent_to().await? } else { BTreeMap::new() };
     for tenant in ground.all::<Namespace>().list_metadata(&tenants).await?.items {
         let tenant = tenant.name_any();
         let is_left = |side: Side, name: &str| {
+            // What lives for another cluster is no reason to keep what this one has left.
+            let is_anothers = side == Side::Provider
+                && lent.get(name).is_some_and(|to| tenant_of(&tenant).as_ref() != Some(to));
             name.starts_with(RESERVATION_PREFIX)
                 && !in_use.contains(&(tenant.clone(), name.to_owned()))
-                && !is_live(side, name)
+                && (is_anothers || !is_live(side, name))
         };
         if sides.contains(&Side::Requester) {
             let is_left = |name: &str| is_left(Side::Requester, name);

@@ -79,6 +79,12 @@ fn behind() -> Time {
     Time::from_millis(clock().as_millis() - 3 * 3_600_000)
 }
 
+/// How often it was changed: each renewal is another generation of its instructions.
+async fn renewals(world: &World, id: &str) -> u32 {
+    let all = world.rome.reservations().await;
+    all.iter().find(|one| one.id == id).unwrap().generation.unwrap()
+}
+
 /// Either may be right; the broker's clock rules.
 pub(super) async fn clocks_may_be_hours_apart(world: &mut World) {
     let right = world.rome.clock;
@@ -93,7 +99,10 @@ pub(super) async fn clocks_may_be_hours_apart(world: &mut World) {
         let mut kept = brief;
         kept["renew"] = json!(true);
         world.ask("kept", kept).await;
-        let first = world.in_phase("kept", RequestPhase::Active).await.status.unwrap().expires_at;
+        let since = clock();
+        let status = world.in_phase("kept", RequestPhase::Active).await.status.unwrap();
+        let (id, first) = (status.reservation_name, status.expires_at);
+        let before = renewals(world, &id).await;
         world.in_phase("brief", RequestPhase::Released).await;
         until("the renewed one to outlive its time", || async {
             let status = world.rome.requests().get("kept").await.unwrap().status.unwrap();
@@ -102,6 +111,11 @@ pub(super) async fn clocks_may_be_hours_apart(world: &mut World) {
             (end(&status.expires_at) - end(&first) >= 4).then_some(())
         })
         .await;
+        // Now and then, and not at each look: a clock that is far ahead finds it over each time.
+        let renewed = renewals(world, &id).await - before;
+        let took = clock().since(since);
+        let most = u32::try_from(took.as_millis() / 1000).unwrap() + 2;
+        assert!(renewed >= 1 && renewed <= most, "{renewed} in {took}");
         world.in_phase("lasts", RequestPhase::Active).await;
         world.balances(2).await;
         for name in ["lasts", "brief", "kept"] {

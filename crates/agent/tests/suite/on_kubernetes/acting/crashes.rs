@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
 use sublet_agent::controllers::{Hook, Point};
 use sublet_crds::RequestPhase;
 
@@ -54,18 +56,22 @@ impl Who {
     }
 }
 
-/// Who comes past a point while something is reserved, and while it is released. A new point does not
-/// compile until it is listed here, and one that nobody comes past fails the test.
-fn passers(at: Point) -> (&'static [Who], &'static [Who]) {
+type Passers = &'static [Who];
+
+/// Who comes past a point while something is reserved, while it is changed, and while it is released. A
+/// new point does not compile until it is listed here, and one that nobody comes past fails the test.
+fn passers(at: Point) -> (Passers, Passers, Passers) {
     use Who::{Provider, Requester};
     match at {
-        Point::Finalized => (&[Requester], &[Requester]),
-        Point::Answered | Point::Written => (&[Requester], &[]),
-        Point::Recorded => (&[Requester, Provider], &[Requester, Provider]),
-        Point::Established => (&[Requester, Provider], &[]),
-        Point::Told => (&[Requester, Provider], &[Provider]),
-        Point::Released => (&[], &[Requester]),
-        Point::Withdrawn | Point::Removed => (&[], &[Requester, Provider]),
+        Point::Finalized => (&[Requester], &[], &[Requester]),
+        Point::Answered => (&[Requester], &[], &[]),
+        Point::Written => (&[Requester], &[Requester], &[]),
+        Point::Resized | Point::Renewed => (&[], &[Requester], &[]),
+        Point::Recorded => (&[Requester, Provider], &[Requester, Provider], &[Requester, Provider]),
+        Point::Established => (&[Requester, Provider], &[Requester, Provider], &[]),
+        Point::Told => (&[Requester, Provider], &[Requester, Provider], &[Provider]),
+        Point::Released => (&[], &[], &[Requester]),
+        Point::Withdrawn | Point::Removed => (&[], &[], &[Requester, Provider]),
     }
 }
 
@@ -86,10 +92,52 @@ pub(super) async fn the_agents_may_die_after_any_step_of_a_reservation(world: &m
     }
 }
 
-pub(super) async fn the_agents_may_die_after_any_step_of_a_release(world: &mut World) {
+/// Other amounts and another duration: a resize and a renewal.
+pub(super) async fn the_agents_may_die_after_any_step_of_a_change(world: &mut World) {
+    const HOURS: i64 = 3600;
     world.milan.advertise(16).await;
     for at in Point::ALL {
         for who in passers(at).1 {
+            world.ask("crash", small()).await;
+            let status = world.in_phase("crash", RequestPhase::Active).await.status.unwrap();
+            world.balances(1).await;
+            let (id, first) = (status.reservation_name, status.expires_at.unwrap());
+            let (hook, sprung) = trap(at);
+            restart(who.of(world), Some(hook)).await;
+            let change = json!({ "spec": { "requestedCPU": "1", "duration": "3h" } });
+            let (api, how) = (world.rome.requests(), PatchParams::default());
+            api.patch("crash", &how, &Patch::Merge(&change)).await.unwrap();
+            is_sprung(at, &sprung).await;
+            restart(who.of(world), None).await;
+            until("the change to be dealt with", || async {
+                let found = world.rome.requests().get("crash").await.unwrap();
+                let status = found.status.unwrap();
+                assert_eq!(status.phase, Some(RequestPhase::Active), "{}", status.message);
+                assert_eq!(status.reservation_name, id);
+                let later = status.expires_at.unwrap().0.as_second() - first.0.as_second();
+                let is_observed = status.observed_generation == found.metadata.generation;
+                (is_observed && (2 * HOURS..=3 * HOURS).contains(&later)).then_some(())
+            })
+            .await;
+            until("both sides to have the new amounts", || async {
+                let lent = world.milan.lent().get(&format!("{id}-provider")).await.unwrap();
+                let borrowed = world.rome.borrowed().get(&id).await.unwrap();
+                let is_told = lent.spec.amounts.cpu == "1" && borrowed.spec.amounts.cpu == "1";
+                let (number, lent) = (lent.spec.instruction_generation, lent.status?);
+                (is_told && lent.enforced && lent.acknowledged_generation == number).then_some(())
+            })
+            .await;
+            world.balances(1).await;
+            world.delete("crash").await;
+            world.is_clean().await;
+        }
+    }
+}
+
+pub(super) async fn the_agents_may_die_after_any_step_of_a_release(world: &mut World) {
+    world.milan.advertise(16).await;
+    for at in Point::ALL {
+        for who in passers(at).2 {
             world.ask("crash", small()).await;
             world.in_phase("crash", RequestPhase::Active).await;
             world.balances(1).await;

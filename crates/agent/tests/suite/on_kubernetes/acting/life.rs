@@ -1,8 +1,10 @@
 //! The life of a request, while everything works.
 
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use serde_json::json;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
+};
+use serde_json::{Value, json};
 use sublet_agent::transport::Broker as _;
 use sublet_crds::condition::{Type, holds};
 use sublet_crds::{Duty, RequestPhase};
@@ -175,6 +177,69 @@ pub(super) async fn amounts_can_be_changed_while_it_runs(world: &World) {
     })
     .await;
     world.delete("grows").await;
+    world.is_clean().await;
+}
+
+/// The definition of requests in Rome.
+fn definition(world: &World) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    Api::all_with(world.rome.client.clone(), &ApiResource::from_gvk(&kind))
+}
+
+/// Takes the rules out of a schema, which the Go system's has not either.
+fn without_rules(schema: &mut Value) {
+    match schema {
+        Value::Object(all) => {
+            all.remove("x-kubernetes-validations");
+            all.values_mut().for_each(without_rules);
+        }
+        Value::Array(all) => all.iter_mut().for_each(without_rules),
+        _ => {}
+    }
+}
+
+pub(super) async fn an_edit_that_makes_no_sense_leaves_what_runs(world: &World) {
+    const KIND: &str = "resourcerequests.rear.fluidos.eu";
+    world.milan.advertise(16).await;
+    world.ask("typo", small()).await;
+    let status = world.in_phase("typo", RequestPhase::Active).await.status.unwrap();
+    let (api, how) = (world.rome.requests(), PatchParams::default());
+    let edit = |cpu: &str| json!({ "spec": { "requestedCPU": cpu } });
+    api.patch("typo", &how, &Patch::Merge(&edit("lots"))).await.expect_err("the rules refuse it");
+    let rules = definition(world).get(KIND).await.unwrap().data["spec"]["versions"].clone();
+    let mut none = rules.clone();
+    without_rules(&mut none);
+    let versions = |all: &Value| json!({ "spec": { "versions": all } });
+    definition(world).patch(KIND, &how, &Patch::Merge(&versions(&none))).await.unwrap();
+    until("the edit to be taken", || async {
+        api.patch("typo", &how, &Patch::Merge(&edit("lots"))).await.ok()
+    })
+    .await;
+    let now = |holds_so: bool| {
+        let (api, status) = (&api, &status);
+        async move {
+            let found = api.get("typo").await.unwrap();
+            let now = found.status.unwrap();
+            assert_eq!(now.phase, Some(RequestPhase::Active), "{}", now.message);
+            assert_eq!(now.reservation_name, status.reservation_name);
+            let is_observed = now.observed_generation == found.metadata.generation;
+            let accepted = holds(&now.conditions, Type::Accepted);
+            (accepted == Some(holds_so) && is_observed).then_some(now)
+        }
+    };
+    let said = until("the edit to be objected to", || now(false)).await;
+    assert!(said.conditions.iter().any(|one| one.reason == "InvalidSpec"), "{:?}", said.conditions);
+    assert_eq!(said.expires_at, status.expires_at);
+    world.balances(1).await;
+    api.patch("typo", &how, &Patch::Merge(&edit("600m"))).await.unwrap();
+    until("the mended edit to be dealt with", || now(true)).await;
+    until("both sides to know the new amounts", || async {
+        let name = format!("{}-provider", status.reservation_name);
+        (world.milan.lent().get(&name).await.unwrap().spec.amounts.cpu == "600m").then_some(())
+    })
+    .await;
+    definition(world).patch(KIND, &how, &Patch::Merge(&versions(&rules))).await.unwrap();
+    world.delete("typo").await;
     world.is_clean().await;
 }
 

@@ -140,6 +140,7 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
         life::a_reservation_ends_with_its_time(&world).await;
         life::a_reservation_that_its_provider_takes_back_has_failed(&world).await;
         life::amounts_can_be_changed_while_it_runs(&world).await;
+        life::an_edit_that_makes_no_sense_leaves_what_runs(&world).await;
         life::an_instruction_that_somebody_deletes_comes_back(&world).await;
         looking::what_is_in_force_is_looked_at_again_and_not_written(&mut world).await;
         hindered::what_could_not_be_joined_says_why_after_its_end(&world).await;
@@ -152,6 +153,7 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
         outage::what_ended_while_the_agents_were_away_is_seen(&mut world).await;
         outage::what_expired_while_the_agents_were_away_is_taken_down(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_reservation(&mut world).await;
+        crashes::the_agents_may_die_after_any_step_of_a_change(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_release(&mut world).await;
         phases::a_request_may_be_deleted_in_every_phase(&mut world).await;
         crowd::two_hundred_at_once_are_all_reserved_and_nothing_twice(&world).await;

@@ -1,5 +1,7 @@
 //! How a reservation ends when both sides want it to.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::json;
 use sublet_agent::peering::{Peering as _, Progress, Removal};
 use sublet_agent::transport::Order;
@@ -42,6 +44,48 @@ pub(super) async fn pods_leave_before_their_node_does(world: &mut World<'_>) {
     assert_eq!(remote(&world.milan.api).len(), 0);
     stay_home(world).await;
     before.is_back(world).await;
+}
+
+/// A page full of pods that may stay, and one behind them that has to leave.
+pub(super) async fn a_node_is_empty_when_all_its_pods_were_looked_at(world: &mut World<'_>) {
+    world.keep("rsv-crowd", &small()).await;
+    let api = &world.rome.api;
+    api.create("/api/v1/namespaces", &json!({ "metadata": { "name": "crowd" } })).unwrap();
+    super::world::when(api, "/api/v1/namespaces/crowd/serviceaccounts/default", |_| true).await;
+    let container = json!({ "name": "main", "image": "simulated" });
+    let labels = json!({ "app": "crowd" });
+    let daemons = json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "everywhere" },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
+        },
+    });
+    let daemons = api.create("/apis/apps/v1/namespaces/crowd/daemonsets", &daemons).unwrap();
+    let owner = json!([{ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "everywhere",
+                         "uid": daemons["metadata"]["uid"] }]);
+    let pod = |name: &str, owners: &serde_json::Value| {
+        json!({
+            "metadata": { "name": name, "ownerReferences": owners },
+            "spec": { "nodeName": "rsv-crowd", "containers": [container] },
+        })
+    };
+    let mut pods: Vec<_> =
+        (0..100).map(|number| pod(&format!("daemon-{number:03}"), &owner)).collect();
+    pods.push(pod("last", &json!([])));
+    api.create_all("/api/v1/namespaces/crowd/pods", &pods).unwrap();
+    let over = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-crowd", &small()) };
+    let Removal::Pending(why) = world.rome.peering.withdraw(&over).await else {
+        panic!("a pod is still there");
+    };
+    assert!(why.message.contains("pods are leaving"), "{why}");
+    assert!(why.message.contains("crowd/last"), "{why}");
+    world.end("rsv-crowd").await;
+    assert!(is_gone(&world.rome.api, "/api/v1/namespaces/crowd/pods/last"));
+    let forced = "/api/v1/namespaces/crowd/pods?gracePeriodSeconds=0";
+    world.rome.api.delete(forced).unwrap();
+    world.rome.api.delete("/api/v1/namespaces/crowd").unwrap();
+    when_gone(&world.rome.api, "/api/v1/namespaces/crowd").await;
 }
 
 pub(super) async fn a_disruption_budget_is_honoured_until_the_deadline(world: &mut World<'_>) {
@@ -98,6 +142,30 @@ pub(super) async fn the_last_node_takes_the_remote_namespaces_with_it(world: &mu
     until("the namespace in Milan again", || async { world.milan.api.get(&there).ok() }).await;
     stay_home(world).await;
     world.end("rsv-next").await;
+}
+
+/// One that is only about to have a slice needs the link as much as one that has.
+pub(super) async fn a_link_is_unused_when_nothing_is_to_be_kept_any_more(world: &mut World<'_>) {
+    let unused = |world: &World<'_>| {
+        [&world.rome, &world.milan].map(|town| town.links.unused.load(Ordering::Relaxed))
+    };
+    world.keep("rsv-over", &small()).await;
+    world.instruct(&world.milan.order("rsv-coming", &small()));
+    let instructions = "/apis/rear.fluidos.eu/v1alpha1/namespaces/sublet/reservationinstructions";
+    let coming = json!({
+        "apiVersion": "rear.fluidos.eu/v1alpha1", "kind": "ReservationInstruction",
+        "metadata": { "name": "rsv-coming" },
+        "spec": { "reservationName": "rsv-coming", "targetClusterID": "milan", "duty": "Keep",
+                  "requestedCPU": "2", "requestedMemory": "4Gi", "instructionGeneration": 1 },
+    });
+    world.rome.api.create(instructions, &coming).unwrap();
+    let before = unused(world);
+    world.end("rsv-over").await;
+    assert_eq!(unused(world), before, "another one is coming");
+    world.end("rsv-coming").await;
+    let [rome, milan] = unused(world);
+    assert!(rome > before[0] && milan > before[1], "{before:?}, then {rome} and {milan}");
+    world.rome.api.delete(&format!("{instructions}/rsv-coming")).unwrap();
 }
 
 pub(super) async fn both_may_be_restarted_between_any_two_steps(world: &mut World<'_>) {

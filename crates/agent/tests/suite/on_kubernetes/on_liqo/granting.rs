@@ -6,10 +6,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use sublet_agent::peering::{Peering as _, Progress, Why};
+use sublet_agent::transport::Order;
+use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::{Kind, Resources};
 use sublet_crds::Obstacle;
 
-use super::hostile::{Rogue, SLICE, forged, refusals, slice};
+use super::hostile::{Rogue, SLICE, forged, is_decided, refusals, slice};
 use super::snapshot::Snapshot;
 use super::world::{World, condition, small, when, when_gone};
 use crate::on_kubernetes::until::until;
@@ -228,40 +230,40 @@ pub(super) async fn whoever_wants_to_be_somebody_else_is_denied(world: &mut Worl
     let slice = when(&world.milan.api, &world.milan.slice("rsv-forged"), is_denied).await;
     let text = slice["status"]["conditions"].to_string();
     assert!(text.contains("BadCertificateRequest") && text.contains("another group"), "{text}");
-    let page = world.milan.metrics.page();
-    assert!(page.contains("sublet_agent_slices_total{decision=\"bad_request\"} 1"), "{page}");
+    is_decided(world, "bad_request", 1).await;
     let quota = format!("{}/{user}", world.milan.liqo("offloading", "quotas"));
     when_gone(&world.milan.api, &quota).await;
     world.end("rsv-forged").await;
 }
 
-pub(super) async fn without_liqos_webhook_nothing_is_lent(world: &mut World<'_>) {
-    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-    let hooks = world.milan.api.get(path).unwrap();
-    let mut hook = hooks["items"][0].clone();
-    let name = hook["metadata"]["name"].as_str().unwrap().to_owned();
-    hook["metadata"] = json!({ "name": name });
-    world.milan.api.delete(&format!("{path}/{name}")).unwrap();
-    world.milan.restart().await;
-    let order = world.milan.order("rsv-lax", &small());
-    world.instruct(&order);
-    let asked = world.milan.links.asked.load(Ordering::Relaxed);
-    let refused = || async {
-        match world.milan.peering.establish(&order).await {
-            Progress::Pending(why) if why.message.contains("webhook") => {
-                assert_eq!(why.obstacle, Some(Obstacle::NotLending));
-                Some(())
-            }
-            _ => None,
-        }
+/// Liqo has made a certificate for the slice by the time it is denied. That goes with the slice, although
+/// the reservation of that name lives; and if nobody saw it go, when everything is looked at.
+pub(super) async fn what_is_reserved_for_another_leaves_nothing(world: &mut World<'_>) {
+    let turins =
+        Order { peer: "turin".parse().unwrap(), ..world.milan.order("rsv-taken", &small()) };
+    world.instruct(&turins);
+    let before = Snapshot::of(world);
+    let order = world.rome.order("rsv-taken", &small());
+    let over = Order { duty: Duty::TakeDown, ..order.clone() };
+    let certificate =
+        "/api/v1/namespaces/liqo-tenant-rome/secrets/liqo-remote-certificate-rsv-taken";
+    let denied = || async {
+        let progress = world.rome.peering.establish(&order).await;
+        matches!(progress, Progress::Pending(why) if why.obstacle == Some(Obstacle::SliceDenied))
+            .then_some(())
     };
-    until("a refusal to lend", refused).await;
-    let asked_since = world.milan.links.asked.load(Ordering::Relaxed);
-    assert_eq!(asked_since, asked, "nobody gets in while nothing is enforced");
-    let unwilling = world.milan.peering.unwilling().unwrap();
-    assert!(unwilling.borrow().as_deref().is_some_and(|why| why.contains("webhook")));
-    world.milan.api.create(path, &hook).unwrap();
-    world.keep("rsv-lax", &small()).await;
-    assert_eq!(*unwilling.borrow(), None);
-    world.end("rsv-lax").await;
+    until("that it is denied", denied).await;
+    let secret = when(&world.milan.api, certificate, |_| true).await;
+    world.rome.is_gone(&over).await;
+    when_gone(&world.milan.api, &world.milan.slice("rsv-taken")).await;
+    before.is_back(world).await;
+    // As if it had gone while Milan's agent was away.
+    let left =
+        json!({ "metadata": { "name": secret["metadata"]["name"] }, "data": secret["data"] });
+    let secrets = certificate.rsplit_once('/').unwrap().0;
+    world.milan.api.create(secrets, &left).unwrap();
+    let is_live = |_: Side, name: &str| name == "rsv-taken";
+    world.milan.peering.sweep(&[Side::Provider], &is_live).await;
+    when_gone(&world.milan.api, certificate).await;
+    world.forget("rsv-taken");
 }

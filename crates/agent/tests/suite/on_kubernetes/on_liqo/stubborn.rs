@@ -1,16 +1,28 @@
 //! How a reservation ends when somebody does not want it to.
 
-use serde_json::json;
+use std::time::Duration;
+
+use serde_json::{Value, json};
 use sublet_agent::peering::{Peering as _, Removal};
 use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
 use sublet_crds::Obstacle;
+use sublet_crds::condition::Reason;
+use sublet_testkit::wait::Stopwatch;
+use sublet_testkit::{Controller, Signal};
 
+use super::enforcing::{Hooks, does_not_lend};
 use super::guests::{offload, pod_path, put, remote, stay_home};
 use super::hostile::{Rogue, refusals};
 use super::snapshot::Snapshot;
 use super::world::{World, condition, is_gone, small, when, when_gone};
 use crate::on_kubernetes::until::until;
+
+/// As many as fit.
+const GUESTS: [&str; 4] = ["guest", "guest-2", "guest-3", "guest-4"];
+
+/// Sooner than the next regular look.
+const SOON: Duration = Duration::from_secs(20);
 
 pub(super) async fn a_stuck_pod_stops_nobody_else(world: &mut World<'_>) {
     let before = Snapshot::of(world);
@@ -65,7 +77,7 @@ pub(super) async fn a_requester_that_is_silent_loses_its_pods(world: &mut World<
     assert_eq!(remote(&world.milan.api).len(), 0);
     // Liqo brings the slice back, and nothing with it: it has no reservation any more.
     let replica = world.milan.slice("rsv-silent");
-    let is_denied = |slice: &serde_json::Value| condition(slice, "Resources") == Some("Denied");
+    let is_denied = |slice: &Value| condition(slice, "Resources") == Some("Denied");
     when(&world.milan.api, &replica, is_denied).await;
     assert_eq!(world.milan.api.get(&quotas).unwrap()["items"], json!([]));
     assert_eq!(remote(&world.milan.api).len(), 0);
@@ -99,6 +111,77 @@ pub(super) async fn nobody_holds_on_to_what_is_over(world: &mut World<'_>) {
     world.milan.api.patch(&world.milan.slice("rsv-held"), &held).unwrap();
     world.end("rsv-held").await;
     when_gone(&world.milan.api, &world.milan.slice("rsv-held")).await;
+    stay_home(world).await;
+    before.is_back(world).await;
+}
+
+/// While Liqo's webhooks are away nothing more is lent. A pod that got in then does not say whose it is, and
+/// nobody can remove its shadow when they are back.
+pub(super) async fn a_pod_that_got_in_without_a_webhook_ends_like_any_other(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    world.keep("rsv-stray", &small()).await;
+    offload(world).await;
+    let milan = &world.milan.api;
+    let hooks = Hooks::take_away(world);
+    let clock = Stopwatch::start();
+    does_not_lend(world, Some(Reason::WebhookMissing)).await;
+    assert!(clock.elapsed() < SOON, "it is noticed when they go: {:?}", clock.elapsed());
+    put(world, "guest", "rsv-stray", json!({})).await;
+    hooks.put_back(world);
+    does_not_lend(world, None).await;
+    let labels = remote(milan)[0]["metadata"]["labels"].clone();
+    assert!(labels["liqo.io/creator-user"].is_null(), "{labels}");
+    assert_eq!(labels["offloading.liqo.io/nodename"], "rsv-stray");
+    world.end("rsv-stray").await;
+    assert_eq!(remote(milan).len(), 0);
+    let shadows = "/apis/offloading.liqo.io/v1beta1/shadowpods";
+    let left = milan.get(shadows).unwrap();
+    assert_eq!(left["items"][0]["status"]["phase"], "Failed", "{left}");
+    // Nobody can remove it, until somebody takes the webhooks away for a moment.
+    let hooks = Hooks::take_away(world);
+    let swept = || async {
+        world.milan.peering.sweep(&[Side::Provider], &|_: Side, _: &str| false).await;
+        (milan.get(shadows).unwrap()["items"] == json!([])).then_some(())
+    };
+    until("the shadow is swept", swept).await;
+    hooks.put_back(world);
+    stay_home(world).await;
+    before.is_back(world).await;
+}
+
+/// Nothing can be written on the slice, and no shadow pod removed, while Milan's webhook is asked and says
+/// nothing, which the API server takes ten seconds to notice each time. That is said, and the pods end.
+pub(super) async fn pods_end_although_no_webhook_answers(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    world.keep("rsv-mute", &small()).await;
+    offload(world).await;
+    for guest in GUESTS {
+        put(world, guest, "rsv-mute", json!({})).await;
+    }
+    let webhook = world.rig.liqo[1].controller(Controller::Webhook).unwrap();
+    webhook.signal(Signal::STOP).unwrap();
+    world.tell_end("rsv-mute");
+    let over = Order { duty: Duty::TakeDown, ..world.milan.order("rsv-mute", &small()) };
+    let told = || async {
+        match world.milan.peering.withdraw(&over).await {
+            Removal::Pending(why) => (why.obstacle == Some(Obstacle::WebhookSilent)).then_some(()),
+            Removal::Gone => panic!("the slice is still there"),
+        }
+    };
+    until("Milan says that the webhook does not answer", told).await;
+    let ended = || async {
+        assert!(matches!(world.milan.peering.withdraw(&over).await, Removal::Pending(_)));
+        let shadows = world.milan.api.get("/apis/offloading.liqo.io/v1beta1/shadowpods").unwrap();
+        let is_over = |shadow: &Value| shadow["status"]["phase"] == "Failed";
+        let all_over = shadows["items"].as_array().unwrap().iter().all(is_over);
+        (all_over && remote(&world.milan.api).is_empty()).then_some(())
+    };
+    until("the pods end", ended).await;
+    webhook.signal(Signal::CONT).unwrap();
+    world.end("rsv-mute").await;
+    // Rome's Liqo may have brought it back in the meantime.
+    when_gone(&world.milan.api, &world.milan.slice("rsv-mute")).await;
+    world.milan.is_gone(&over).await;
     stay_home(world).await;
     before.is_back(world).await;
 }

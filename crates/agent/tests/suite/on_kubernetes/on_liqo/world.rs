@@ -2,27 +2,24 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::links::{self, ByHand, Own};
 use crate::on_kubernetes::until::until;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use sublet_agent::metrics::Metrics;
-use sublet_agent::peering::liqo::link::{LinkState, Links, Reason, Trouble};
+use sublet_agent::peering::liqo::link::Links;
 use sublet_agent::peering::liqo::{Extras, LiqoPeering, Settings};
 use sublet_agent::peering::{Peering as _, Progress, Removal};
 use sublet_agent::transport::Order;
-use sublet_core::id::{ClusterId, Generation};
+use sublet_core::id::Generation;
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
 use sublet_testkit::{Api, Cluster, Liqo, Setup, Tier, link_by_hand};
-use sublet_wire::v1::Message;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -40,7 +37,19 @@ pub(super) struct Rig {
 }
 
 impl Rig {
+    /// Linked by hand.
     pub(super) fn start() -> Self {
+        let rig = Self::unlinked();
+        let clusters = &rig.clusters;
+        link_by_hand(&clusters[0], &clusters[1]).unwrap();
+        for (cluster, peer) in [(&clusters[0], "milan"), (&clusters[1], "rome")] {
+            bind_tenant_role(cluster, peer);
+        }
+        rig
+    }
+
+    /// Not linked.
+    pub(super) fn unlinked() -> Self {
         let clusters = Cluster::start_all(["rome", "milan"].map(Setup::for_liqo)).unwrap();
         let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
         let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
@@ -53,10 +62,6 @@ impl Rig {
             cluster
                 .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])
                 .unwrap();
-        }
-        link_by_hand(&clusters[0], &clusters[1]).unwrap();
-        for (cluster, peer) in [(&clusters[0], "milan"), (&clusters[1], "rome")] {
-            bind_tenant_role(cluster, peer);
         }
         Self { clusters, liqo }
     }
@@ -75,35 +80,6 @@ fn bind_tenant_role(cluster: &Cluster, peer: &str) {
     cluster.api().create(&path, &binding).unwrap();
 }
 
-/// Links that were made by hand.
-#[derive(Default)]
-pub(super) struct ByHand {
-    /// Whether something is the matter with them.
-    pub(super) is_broken: AtomicBool,
-    /// How often somebody needed one.
-    pub(super) asked: AtomicUsize,
-}
-
-impl Links for ByHand {
-    fn ensure<'a>(&'a self, _: Side, _: &'a ClusterId) -> BoxFuture<'a, LinkState> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        let trouble = Trouble { reason: Reason::LiqoSilent, message: "nobody answers".to_owned() };
-        let is_broken = self.is_broken.load(Ordering::Relaxed);
-        let state = if is_broken { LinkState::Failed(trouble) } else { LinkState::Ready };
-        std::future::ready(state).boxed()
-    }
-
-    fn unused<'a>(&'a self, _: Side, _: &'a ClusterId) -> BoxFuture<'a, ()> {
-        std::future::ready(()).boxed()
-    }
-
-    fn hear(&self, _: Message) {}
-
-    fn changed(&self) -> BoxFuture<'_, ()> {
-        std::future::pending().boxed()
-    }
-}
-
 /// A cluster and the peering in it, under the agent's account.
 pub(super) struct Town {
     pub(super) side: Side,
@@ -113,30 +89,29 @@ pub(super) struct Town {
     pub(super) peering: Arc<LiqoPeering>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) links: Arc<ByHand>,
+    /// Keeps its links itself, if they are not made by hand.
+    own: Option<Own>,
     tasks: JoinSet<()>,
 }
 
-fn clock() -> Time {
-    let millis = jiff::Timestamp::now().as_millisecond();
-    Time::from_millis(u64::try_from(millis).unwrap())
-}
-
 impl Town {
-    async fn new(cluster: &Cluster, side: Side, peer: &'static str) -> Self {
+    async fn new(cluster: &Cluster, side: Side, own: Option<Own>) -> Self {
         let account = cluster.account(NAMESPACE, "sublet-agent").unwrap();
         let kubeconfig = Kubeconfig::read_from(account).unwrap();
         let config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let client = Client::try_from(config.unwrap()).unwrap();
         let links = Arc::new(ByHand::default());
-        let (peering, metrics, tasks) = begin(&client, &links);
-        Self { side, peer, api: cluster.api(), client, peering, metrics, links, tasks }
+        let peer = if side == Side::Requester { "milan" } else { "rome" };
+        let (peering, metrics, tasks) = begin(&client, &links, own.as_ref());
+        Self { side, peer, api: cluster.api(), client, peering, metrics, links, own, tasks }
     }
 
     /// Ends everything, and begins anew with nothing in memory.
     pub(super) async fn restart(&mut self) {
         self.stop().await;
-        (self.peering, self.metrics, self.tasks) = begin(&self.client, &self.links);
+        (self.peering, self.metrics, self.tasks) =
+            begin(&self.client, &self.links, self.own.as_ref());
     }
 
     /// Ends it wherever it is.
@@ -201,7 +176,11 @@ fn note(last: &std::sync::Mutex<String>, now: &str) {
     }
 }
 
-fn begin(client: &Client, links: &Arc<ByHand>) -> (Arc<LiqoPeering>, Arc<Metrics>, JoinSet<()>) {
+fn begin(
+    client: &Client,
+    links: &Arc<ByHand>,
+    own: Option<&Own>,
+) -> (Arc<LiqoPeering>, Arc<Metrics>, JoinSet<()>) {
     let settings = Settings {
         eviction: EVICTION,
         patience: Span::from_secs(6),
@@ -210,15 +189,13 @@ fn begin(client: &Client, links: &Arc<ByHand>) -> (Arc<LiqoPeering>, Arc<Metrics
         extras: Extras { pods: 110, storage: 20 << 30 },
         namespace: NAMESPACE.to_owned(),
     };
-    let metrics = Arc::new(Metrics::new());
-    let (peering, keeper) = LiqoPeering::new(
-        client.clone(),
-        Arc::clone(links) as _,
-        settings,
-        clock,
-        Arc::clone(&metrics),
-    );
-    let mut tasks = JoinSet::new();
+    let (metrics, mut tasks) = (Arc::new(Metrics::new()), JoinSet::new());
+    let (links, clock): (Arc<dyn Links>, fn() -> Time) = match own {
+        Some(own) => (own.begin(client, &metrics, &mut tasks), links::later),
+        None => (Arc::clone(links) as _, links::clock),
+    };
+    let (peering, keeper) =
+        LiqoPeering::new(client.clone(), links, settings, clock, Arc::clone(&metrics));
     tasks.spawn(async move {
         let (_never, stopping) = watch::channel(false);
         keeper.run(stopping).await;
@@ -235,8 +212,16 @@ pub(super) struct World<'a> {
 
 impl<'a> World<'a> {
     pub(super) async fn new(rig: &'a Rig) -> Self {
-        let rome = Town::new(&rig.clusters[0], Side::Requester, "milan").await;
-        let milan = Town::new(&rig.clusters[1], Side::Provider, "rome").await;
+        let rome = Town::new(&rig.clusters[0], Side::Requester, None).await;
+        let milan = Town::new(&rig.clusters[1], Side::Provider, None).await;
+        Self { rig, rome, milan }
+    }
+
+    /// The agents link the clusters themselves.
+    pub(super) async fn joined(rig: &'a Rig) -> Self {
+        let [own_rome, own_milan] = Own::pair(["rome", "milan"]);
+        let rome = Town::new(&rig.clusters[0], Side::Requester, Some(own_rome)).await;
+        let milan = Town::new(&rig.clusters[1], Side::Provider, Some(own_milan)).await;
         Self { rig, rome, milan }
     }
 

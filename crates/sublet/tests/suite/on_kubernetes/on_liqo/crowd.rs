@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sublet_testkit::wait::Stopwatch;
-use sublet_testkit::{Setup, wait_for};
+use sublet_testkit::{Setup, Signal, wait_for};
 
 use super::super::member::{PATIENCE, at_broker};
 use super::dice::Dice;
@@ -122,9 +122,48 @@ fn of(wishes: &[Wish], cluster: usize) -> usize {
     wishes.iter().filter(|wish| wish.from == cluster).count()
 }
 
+fn create(wish: &Wish, sides: &[Side]) {
+    sides[wish.from].member.cluster.api().create(REQUESTS, &wish.request()).unwrap();
+}
+
 fn delete(wish: &Wish, sides: &[Side]) {
     let api = sides[wish.from].member.cluster.api();
     api.delete(&format!("{REQUESTS}/{}", wish.name)).unwrap();
+}
+
+/// Half of them go while the others are used and as many more come: all that are there then.
+fn exchange(mut wishes: Vec<Wish>, sides: &[Side], dice: &mut Dice) -> Vec<Wish> {
+    dice.shuffle(&mut wishes);
+    let mut kept = wishes.split_off(CROWD / 2);
+    let more = (CROWD..CROWD + CROWD / 2).map(|number| Wish::new(number, dice));
+    for (old, new) in wishes.iter().zip(more) {
+        delete(old, sides);
+        create(&new, sides);
+        kept.push(new);
+    }
+    for (number, side) in sides.iter().enumerate() {
+        wait_until_usable(side, of(&kept, number));
+    }
+    for wish in &kept {
+        check(wish, sides);
+    }
+    kept
+}
+
+/// All go at once: the agents are frozen until the last one is to go, so that they find all of them.
+fn release(wishes: &[Wish], sides: &[Side]) {
+    let tell = |signal: Signal| sides.iter().for_each(|side| side.agent.signal(signal).unwrap());
+    tell(Signal::STOP);
+    for wish in wishes {
+        delete(wish, sides);
+    }
+    let is_going = |one: &&Value| one["metadata"]["deletionTimestamp"].is_string();
+    let going = |side: &Side| {
+        let requests = side.get(REQUESTS).unwrap();
+        requests["items"].as_array().unwrap().iter().filter(is_going).count()
+    };
+    assert_eq!(sides.iter().map(going).sum::<usize>(), wishes.len());
+    tell(Signal::CONT);
 }
 
 #[test]
@@ -142,7 +181,7 @@ fn twenty_at_once_between_three_clusters_are_each_exactly_what_was_asked_for() {
     let mut wishes: Vec<_> = (0..CROWD).map(|number| Wish::new(number, &mut dice)).collect();
     dice.shuffle(&mut wishes);
     for wish in &wishes {
-        sides[wish.from].member.cluster.api().create(REQUESTS, &wish.request()).unwrap();
+        create(wish, &sides);
     }
     for (number, side) in sides.iter().enumerate() {
         wait_until_usable(side, of(&wishes, number));
@@ -163,22 +202,11 @@ fn twenty_at_once_between_three_clusters_are_each_exactly_what_was_asked_for() {
     });
     assert_eq!(available(&town), left.collect::<Vec<_>>());
 
-    // The first half goes while the others are used, and the rest before that is over.
     let clock = Stopwatch::start();
-    dice.shuffle(&mut wishes);
-    let kept = wishes.split_off(CROWD / 2);
-    for wish in &wishes {
-        delete(wish, &sides);
-    }
-    for (number, side) in sides.iter().enumerate() {
-        wait_until_usable(side, of(&kept, number));
-    }
-    for wish in &kept {
-        check(wish, &sides);
-    }
-    for wish in &kept {
-        delete(wish, &sides);
-    }
+    let kept = exchange(wishes, &sides, &mut dice);
+    eprintln!("half have gone, and others are usable, after {:?}", clock.elapsed());
+    let clock = Stopwatch::start();
+    release(&kept, &sides);
     for (side, before) in sides.iter().zip(&before) {
         side.wait_until_as(before);
     }

@@ -25,6 +25,8 @@ const CLUSTERS: [(&str, &str); 2] = [("shop", "2"), ("edge", "16")];
 /// A replicator that starts while the provider is away takes the slice there for gone, and lets go of its
 /// own. Then the provider takes it back, half a minute after this deadline.
 const DEADLINE: &str = "--eviction-deadline=5s";
+/// The namespace whose pods go to the other cluster.
+const HOME: &str = "away";
 /// How long the next step may take after somebody was killed: others wait ever longer before they try
 /// again.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -72,7 +74,8 @@ impl World {
         let request = json!({
             "apiVersion": "rear.fluidos.eu/v1alpha1", "kind": "ResourceRequest",
             "metadata": { "name": life.request },
-            "spec": { "requestedCPU": "3", "requestedMemory": "2Gi", "duration": "1h" },
+            "spec": { "requestedCPU": "3", "requestedMemory": "2Gi", "duration": "1h",
+                      "namespaces": [HOME] },
         });
         self.shop.member.cluster.api().create(REQUESTS, &request).unwrap();
     }
@@ -106,15 +109,21 @@ impl World {
         let clock = Stopwatch::start();
         let before = [self.shop.inventory(), self.edge.inventory()];
         let mut life = Life { request: name.to_owned(), id: None };
+        let kubectl = |arguments: &[&str]| self.shop.member.cluster.kubectl(arguments).unwrap();
+        kubectl(&["create", "namespace", HOME]);
+        kubectl(&["label", "namespace", HOME, "sublet.io/may-be-offloaded=true"]);
         self.create(&life);
         for step in Step::COMING {
             self.kill_at(step, victim_at(step), &mut life);
         }
         self.check_usable(&life);
+        self.send_pod(&life);
         self.delete(&life);
         for step in Step::GOING {
             self.kill_at(step, victim_at(step), &mut life);
         }
+        let kubectl = |arguments: &[&str]| self.shop.member.cluster.kubectl(arguments).unwrap();
+        kubectl(&["delete", "namespace", HOME, "--timeout=120s"]);
         for (side, before) in [&self.shop, &self.edge].into_iter().zip(&before) {
             side.wait_until_as(before);
         }
@@ -135,6 +144,40 @@ impl World {
         let node = usable.unwrap_or_else(|late| panic!("{late}\n{}", self.logs()));
         let has: &Value = &node["status"]["allocatable"];
         assert_eq!((has["cpu"].as_str(), has["memory"].as_str()), (Some("3"), Some("2Gi")));
+    }
+}
+
+impl World {
+    /// Puts a pod on the node, and waits until it is in the other cluster.
+    fn send_pod(&self, life: &Life) {
+        let requests = json!({ "cpu": "500m", "memory": "64Mi" });
+        let pod = json!({
+            "metadata": { "name": "guest" },
+            "spec": { "nodeName": life.id(), "containers": [{
+                "name": "main", "image": "simulated",
+                "resources": { "requests": requests, "limits": requests },
+            }] },
+        });
+        let offloading = format!(
+            "/apis/offloading.liqo.io/v1beta1/namespaces/{HOME}/namespaceoffloadings/offloading"
+        );
+        let sent = wait_for("the namespace over there", PATIENCE, || {
+            self.attend();
+            (self.shop.get(&offloading)?["status"]["offloadingPhase"] == "Ready").then_some(())
+        })
+        .and_then(|()| {
+            // Liqo's webhook is asked about it, and may have been killed a moment ago.
+            let pods = format!("/api/v1/namespaces/{HOME}/pods");
+            let api = self.shop.member.cluster.api();
+            wait_for("the pod to be taken", PATIENCE, || api.create(&pods, &pod).ok().map(drop))
+        })
+        .and_then(|()| {
+            wait_for("the pod over there", PATIENCE, || {
+                self.attend();
+                self.edge.get(&format!("/api/v1/namespaces/{HOME}-shop/pods/guest")).map(drop)
+            })
+        });
+        sent.unwrap_or_else(|late| panic!("{late}\n{}", self.logs()));
     }
 }
 

@@ -3,7 +3,9 @@
 
 mod side;
 mod dice;
+mod changing;
 mod draining;
 mod whole;
+mod by_liqoctl;
 mod crowd;
 mod killed;

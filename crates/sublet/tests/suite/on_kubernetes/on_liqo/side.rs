@@ -39,21 +39,30 @@ pub(super) fn start_with(
     flags: &[&str],
 ) -> Vec<Side> {
     let clusters = Cluster::start_all(all.iter().map(|(name, _)| setup(name))).unwrap();
-    let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
-    let join = |((cluster, liqo), (_, cores)): ((Cluster, Liqo), &(&str, &str))| {
-        cluster.add_nodes(&Nodes::new("worker", 1).cpu(cores)).unwrap();
-        let member = Member::new(cluster, town);
-        member.cluster.apply(RBAC).unwrap();
-        let flags = [&["--link-idle=1s", "--log-level=debug"], flags].concat();
-        let agent = member.agent(town, "agent", &flags);
-        agent.start().unwrap();
-        Side { agent, liqo, member }
-    };
-    let sides: Vec<_> = clusters.into_iter().zip(liqo).zip(all).map(join).collect();
+    let sides = join(town, clusters, all, (RBAC, &[&["--link-idle=1s"], flags].concat()));
     for side in &sides {
         lends(town, side, true);
     }
     sides
+}
+
+/// Liqo and agents with this role and these flags in clusters that run.
+pub(super) fn join(
+    town: &Town,
+    clusters: Vec<Cluster>,
+    all: &[(&str, &str)],
+    (role, flags): (&str, &[&str]),
+) -> Vec<Side> {
+    let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
+    let join = |((cluster, liqo), (_, cores)): ((Cluster, Liqo), &(&str, &str))| {
+        cluster.add_nodes(&Nodes::new("worker", 1).cpu(cores)).unwrap();
+        let member = Member::new(cluster, town);
+        member.cluster.apply(role).unwrap();
+        let agent = member.agent(town, "agent", &[&["--log-level=debug"], flags].concat());
+        agent.start().unwrap();
+        Side { agent, liqo, member }
+    };
+    clusters.into_iter().zip(liqo).zip(all).map(join).collect()
 }
 
 /// Waits until the broker and the object for people say so.

@@ -7,6 +7,7 @@ use sublet_testkit::Setup;
 use sublet_testkit::wait::Stopwatch;
 
 use super::super::member::{REQUEST, at_broker, comes};
+use super::changing::a_request_grows_shrinks_and_expires;
 use super::draining::an_operator_empties_a_provider;
 use super::side::{self, Side, lends};
 use crate::broker::Town;
@@ -77,6 +78,18 @@ fn its_pods_go_there_when_the_namespace_allows_it(shop: &Side) {
     });
 }
 
+/// Pods inside of what is lent are shown as its use, and take nothing more of what is free.
+fn what_runs_there_counts_once(town: &Town, edge: &Side, id: &str) {
+    comes(&edge.agent, "the use of the reservation", || {
+        let table = town.anna.ok("get reservations -o wide");
+        let row = table.lines().find(|row| row.starts_with(id))?;
+        (row.contains(" 1 ") && row.contains(" 128Mi ")).then_some(())
+    });
+    assert_eq!(town.reservation(id)["used"], json!({ "cpu": "1", "memory": "128Mi" }));
+    let told = at_broker(town, "edge").unwrap();
+    assert_eq!(told["resources"]["available"]["cpu"], "12", "4 of 16 are held: {told}");
+}
+
 #[test]
 fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     let clock = Stopwatch::start();
@@ -112,6 +125,7 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
         (pods["items"].as_array()?.iter().filter(running).count() == 2).then_some(())
     };
     comes(&edge.agent, "two pods over there", there);
+    what_runs_there_counts_once(&town, edge, &id);
 
     let clock = Stopwatch::start();
     shop.member.cluster.kubectl(&["delete", "resourcerequest", "burst", "--timeout=60s"]).unwrap();
@@ -125,6 +139,9 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     comes(&shop.agent, "the namespace to be at home again", is_home);
     let took = an_operator_empties_a_provider(&town, shop, edge);
     println!("emptied by its operator after {took:?}");
+    let changing = Stopwatch::start();
+    a_request_grows_shrinks_and_expires(&town, shop, edge);
+    println!("grown, shrunk and over after {:?}", changing.elapsed());
     comes(&shop.agent, "the namespace to be at home once more", is_home);
     shop.member.cluster.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"]).unwrap();
     for (side, before) in sides.iter().zip(&before) {

@@ -50,7 +50,8 @@ fn a_granted_slice_is_a_node_of_exactly_its_size_and_without_it_the_node_is_gone
     when(&requester, NODE, ready);
     let before = kubelet.pid();
     kubelet.signal(Signal::KILL).unwrap();
-    let another = || kubelet.pid().filter(|pid| Some(*pid) != before);
+    let now = || liqo[0].virtual_kubelet("rsv-aaaa")?.pid();
+    let another = || now().filter(|pid| Some(*pid) != before);
     wait_for("another virtual kubelet", PATIENCE, another).unwrap();
     say_not_ready(&requester);
     when(&requester, NODE, ready);

@@ -3,7 +3,7 @@
 use sublet_core::time::Span;
 
 use super::super::LinkState;
-use super::super::seen::{IdentitySeen, Seen, SignedNonce, TenantSeen};
+use super::super::seen::{Credential, IdentitySeen, Seen, SignedNonce, TenantSeen};
 use super::super::step::{For, Next, Say, Step, Todo};
 use super::super::trouble::Reason;
 use super::stage::{
@@ -72,6 +72,13 @@ fn a_kubeconfig_that_dies_under_slices_is_let_go_and_without_them_waited_for() {
     assert_eq!(case.borrow().waiting, Some(For::CredentialGone));
     case.seen.borrowed.slices = 1;
     assert_eq!(step(case.borrow()), Step::FreeCredential);
+    // What somebody else holds on to is not Liqo's to let go, nor ours.
+    case.seen.borrowed.credential = Some(Credential { is_deleting: true, is_held: false });
+    assert_eq!(case.borrow().waiting, Some(For::CredentialGone));
+    case.seen.borrowed.slices = 0;
+    case.talk.wait(Some(For::CredentialGone), case.now);
+    case.now = at(20_000);
+    assert_eq!(case.borrow().todo, Todo::Poll);
 }
 
 #[test]

@@ -3,9 +3,13 @@
 use sublet_core::instruction::Side;
 use sublet_core::time::Span;
 
+use super::super::LinkState;
 use super::super::seen::{Foreign, Place};
 use super::super::step::{For, LOOK_AGAIN, Next, Say, Step, Todo, Wish};
-use super::stage::{Case, at, identity, issued, key, link, nonce, offer, signed, step, tenant};
+use super::super::trouble::Reason;
+use super::stage::{
+    Case, DYING, at, identity, issued, key, link, nonce, offer, signed, step, tenant,
+};
 
 #[test]
 fn a_tenant_goes_last_when_the_requester_is_done_and_no_slice_is_left() {
@@ -80,6 +84,13 @@ fn the_namespace_goes_when_both_directions_are_gone_and_takes_liqos_word_with_it
     assert_eq!(step(case.end()), Step::MarkForeign);
     case.seen.foreign = Some(Foreign { is_marked: true });
     case.seen.namespace.as_mut().unwrap().uid = Some("this".to_owned());
+    case.seen.networks = 1;
+    assert_eq!(
+        case.end().todo,
+        Todo::Rest(Some(LOOK_AGAIN)),
+        "somebody's network would go with it"
+    );
+    case.seen.networks = 0;
     assert_eq!(step(case.end()), Step::DeleteNamespace(Some("this".to_owned())));
     (case.wish, case.up) = (Wish::Unknown, Span::from_secs(10));
     assert_eq!(case.end().todo, Todo::Rest(Some(Span::from_secs(50))), "it may be needed");
@@ -118,6 +129,52 @@ fn where_the_agent_may_not_look_nothing_is_taken_down() {
     case.seen.namespace.as_mut().unwrap().is_deleting = true;
     assert_eq!(case.borrow().todo, Todo::Gone);
     assert_eq!(case.end().waiting, Some(For::NamespaceGone));
+}
+
+#[test]
+fn what_does_not_go_is_said_to_be_in_the_way_and_given_time_all_the_same() {
+    let mut case = Case::wanted();
+    case.seen.namespace.as_mut().unwrap().is_deleting = true;
+    let reason = |case: &Case| match case.borrow().state {
+        LinkState::Pending(why) => why.obstacle,
+        state => panic!("{state:?}"),
+    };
+    case.talk.wait(Some(For::NamespaceGone), case.now);
+    assert_eq!(reason(&case), None);
+    case.now = case.now.checked_add(Span::from_secs(46)).unwrap();
+    assert_eq!(reason(&case), Some(Reason::StillDeleting));
+}
+
+#[test]
+fn a_kubeconfig_that_a_provider_without_the_tenant_keeps_is_let_go_after_a_while() {
+    for (wish, slices) in [(Wish::Unused, 0), (Wish::Wanted, 0)] {
+        let mut case = Case::unused(700);
+        case.wish = wish;
+        if wish == Wish::Wanted {
+            case.seen.namespace.as_mut().unwrap().unused_as_requester = None;
+        }
+        case.seen.borrowed.signed = Some(signed(&nonce("first")));
+        (case.seen.borrowed.credential, case.seen.borrowed.slices) = (DYING, slices);
+        assert_eq!(case.borrow().waiting, Some(For::CredentialGone), "{wish:?}");
+        case.talk.wait(Some(For::CredentialGone), case.now);
+        case.now = case.now.checked_add(Span::from_secs(46)).unwrap();
+        assert_eq!(step(case.borrow()), Step::FreeCredential, "{wish:?}");
+    }
+}
+
+#[test]
+fn what_is_stranded_is_let_go_of_though_the_nonce_is_gone_unless_it_is_not_ours() {
+    let mut case = Case::unused(700);
+    case.seen.borrowed.stranded = 1;
+    assert_eq!(case.borrow().waiting, Some(For::StrandedGone));
+    case.talk.wait(Some(For::StrandedGone), case.now);
+    case.now = case.now.checked_add(Span::from_secs(4)).unwrap();
+    assert_eq!(step(case.borrow()), Step::FreeStranded);
+    case.seen.borrowed.slices = 1;
+    assert_eq!(case.borrow().todo, Todo::Gone, "a slice still needs it");
+    case.seen.borrowed.slices = 0;
+    case.seen.namespace.as_mut().unwrap().is_ours = false;
+    assert_eq!(case.borrow().todo, Todo::Gone, "somebody else's");
 }
 
 #[test]

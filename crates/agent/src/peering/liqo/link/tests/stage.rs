@@ -140,5 +140,5 @@ pub(super) fn issued(nonce: &Nonce) -> Issued {
     Issued { is_ours: true, nonce: Some(nonce.clone()) }
 }
 
-pub(super) const LIVE: Option<Credential> = Some(Credential { is_deleting: false });
-pub(super) const DYING: Option<Credential> = Some(Credential { is_deleting: true });
+pub(super) const LIVE: Option<Credential> = Some(Credential { is_deleting: false, is_held: true });
+pub(super) const DYING: Option<Credential> = Some(Credential { is_deleting: true, is_held: true });

@@ -6,6 +6,7 @@ use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 
+use super::super::network_to_milan;
 use super::super::snapshot::Snapshot;
 use super::world::{World, is_gone, sizes, small, until, when};
 
@@ -221,21 +222,13 @@ pub(super) async fn an_existing_network_is_left_alone(world: &mut World<'_>) {
     let before = Snapshot::of(world);
     world.rome.networking = Networking::Existing;
     world.rome.restart().await;
-    // What stands for a network: it is in the namespace of the pair, and somebody else's.
     world.keep("rsv-network", &small()).await;
-    let configurations =
-        "/apis/networking.liqo.io/v1beta1/namespaces/liqo-tenant-milan/configurations";
-    let configuration = json!({
-        "apiVersion": "networking.liqo.io/v1beta1", "kind": "Configuration",
-        "metadata": { "name": "milan", "labels": { "liqo.io/remote-cluster-id": "milan" } },
-        "spec": { "remote": { "cidr": { "pod": ["10.1.0.0/16"], "external": ["10.2.0.0/16"] } } },
-    });
-    world.rome.api.create(configurations, &configuration).unwrap();
+    let network = network_to_milan(&world.rome.api);
     let slice = world.rome.api.get(&world.rome.slice()).unwrap();
     assert_eq!(sizes(&slice), [("2", "4Gi"); 2]);
     world.end("rsv-network").await;
-    assert!(world.rome.api.get(&format!("{configurations}/milan")).is_ok(), "it is not ours");
-    world.rome.api.delete(&format!("{configurations}/milan")).unwrap();
+    assert!(world.rome.api.get(&network).is_ok(), "it is not ours");
+    world.rome.api.delete(&network).unwrap();
     world.rome.networking = Networking::Disabled;
     world.rome.restart().await;
     before.is_back(world).await;

@@ -10,6 +10,7 @@ use sublet_core::instruction::Side;
 use sublet_testkit::wait::Stopwatch;
 use tokio::sync::mpsc;
 
+use super::super::network_to_milan;
 use super::relay::{Fate, kind};
 use super::world::{Town, World};
 use crate::on_kubernetes::until::until;
@@ -100,6 +101,23 @@ pub(super) async fn a_link_that_is_needed_again_is_kept(world: &mut World) {
     let annotations = &namespace["metadata"]["annotations"];
     assert!(annotations["sublet.io/unused-as-provider-since"].is_null(), "{annotations}");
     world.unused().await;
+    world.over().await;
+}
+
+/// What `liqoctl network connect` makes is in the same namespace, and is not ours to remove.
+pub(super) async fn a_network_of_the_operators_keeps_the_namespace_it_is_in(world: &mut World) {
+    world.linked().await;
+    let rome = &world.rome;
+    let network = network_to_milan(&rome.api);
+    world.unused().await;
+    // The other side ends its part after this one has.
+    let other = "/api/v1/namespaces/liqo-tenant-rome";
+    until("the end of the link", || async { world.milan.api.get(other).err().map(drop) }).await;
+    let signed = Town::secret("milan", "liqo-signed-nonce");
+    until("the end of the nonce", || async { rome.api.get(&signed).err().map(drop) }).await;
+    let namespace = rome.api.get("/api/v1/namespaces/liqo-tenant-milan").unwrap();
+    assert!(namespace["metadata"]["deletionTimestamp"].is_null(), "{namespace}");
+    rome.api.delete(&network).unwrap();
     world.over().await;
 }
 

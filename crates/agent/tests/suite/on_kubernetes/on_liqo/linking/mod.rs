@@ -9,12 +9,16 @@ mod repairs;
 mod keys;
 mod hostile;
 
+pub(super) use relay::Relay;
+pub(super) use world::folder;
+
 #[test]
 fn two_clusters_are_linked_while_they_need_it_and_are_as_before_afterwards() {
     scenarios!(
         life::a_link_comes_from_nothing_and_leaves_nothing,
         life::both_directions_of_a_pair_coexist,
         life::a_link_that_is_needed_again_is_kept,
+        life::a_network_of_the_operators_keeps_the_namespace_it_is_in,
         life::letters_may_be_lost_doubled_and_late,
         life::both_agents_may_end_after_each_step,
     );

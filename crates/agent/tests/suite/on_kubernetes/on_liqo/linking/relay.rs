@@ -36,16 +36,16 @@ struct State {
 
 /// The relay.
 #[derive(Clone, Default)]
-pub(super) struct Relay(Arc<Mutex<State>>);
+pub(in super::super) struct Relay(Arc<Mutex<State>>);
 
 impl Relay {
     /// The way of one cluster to the others.
-    pub(super) fn post_of(&self, cluster: &str) -> Arc<dyn Post> {
+    pub(in super::super) fn post_of(&self, cluster: &str) -> Arc<dyn Post> {
         Arc::new(Door { relay: self.clone(), from: cluster.to_owned() })
     }
 
     /// Somebody listens from now on, in place of whoever did.
-    pub(super) fn listen(&self, cluster: &str, keeper: &Arc<Keeper>) {
+    pub(in super::super) fn listen(&self, cluster: &str, keeper: &Arc<Keeper>) {
         let mut state = self.0.lock().unwrap();
         state.listeners.insert(cluster.to_owned(), Arc::clone(keeper));
         for ((_, to, _), message) in &state.kept {

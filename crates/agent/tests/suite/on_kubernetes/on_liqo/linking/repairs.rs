@@ -1,10 +1,13 @@
 //! What people do to the objects of a link, and how it comes right.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use sublet_agent::peering::liqo::link::Links;
 use sublet_core::instruction::Side;
 use sublet_testkit::Api;
 use sublet_testkit::wait::Stopwatch;
+use x509_parser::pem::parse_x509_pem;
 
 use super::world::{Town, World};
 use crate::on_kubernetes::until::until;
@@ -63,7 +66,8 @@ pub(super) async fn replicated(world: &World, name: &str) {
     .await;
 }
 
-/// Removes slices as their owner would, and what Liqo leaves behind of them.
+/// Removes slices as their owner would, and what Liqo leaves behind of them. What it leaves of the link
+/// is for the agent to remove.
 pub(super) async fn removed(world: &World, names: &[&str]) {
     for name in names {
         world.rome.api.delete(&format!("{SLICES}/{name}")).unwrap();
@@ -74,7 +78,17 @@ pub(super) async fn removed(world: &World, names: &[&str]) {
         })
         .await;
     }
-    world.milan.api.delete(CSRS).unwrap();
+    let requests = world.milan.api.get(CSRS).unwrap();
+    for request in requests["items"].as_array().unwrap() {
+        let pem = BASE64.decode(request["spec"]["request"].as_str().unwrap()).unwrap();
+        let (_, pem) = parse_x509_pem(&pem).unwrap();
+        let is_in =
+            |name: &&str| pem.contents.windows(name.len()).any(|part| part == name.as_bytes());
+        if names.iter().any(is_in) {
+            let name = request["metadata"]["name"].as_str().unwrap();
+            world.milan.api.delete(&format!("{CSRS}/{name}")).unwrap();
+        }
+    }
 }
 
 pub(super) async fn a_tenant_deleted_by_hand_is_back(world: &mut World) {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-use sublet_testkit::Api;
+use sublet_testkit::{Api, described};
 
 /// What is compared, cluster-wide.
 const PATHS: [&str; 17] = [
@@ -26,18 +25,14 @@ const PATHS: [&str; 17] = [
     "/apis/coordination.k8s.io/v1/leases",
 ];
 
-/// The names of everything. What is pinned stays, on purpose, and is not looked at.
+/// Everything, and in which state. What is pinned stays, on purpose, and is not looked at.
 pub(super) fn of(api: &Api) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for path in PATHS {
         let list = api.get(path).unwrap();
         for item in list["items"].as_array().unwrap() {
-            let name = |key: &str| match &item["metadata"][key] {
-                Value::String(text) => text.clone(),
-                _ => String::new(),
-            };
-            if name("name") != "sublet-liqo-keys" {
-                all.insert(format!("{path} {}/{}", name("namespace"), name("name")));
+            if item["metadata"]["name"] != "sublet-liqo-keys" {
+                all.insert(described(path, item));
             }
         }
     }

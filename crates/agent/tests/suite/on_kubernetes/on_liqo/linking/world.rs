@@ -170,7 +170,7 @@ impl Town {
 }
 
 /// A folder with certificates for a cluster.
-pub(super) fn folder(authority: &Authority, name: &str) -> TempDir {
+pub(in super::super) fn folder(authority: &Authority, name: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
     let (certificate, key) = authority.issue(name, ExtendedKeyUsagePurpose::ClientAuth);
     let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();

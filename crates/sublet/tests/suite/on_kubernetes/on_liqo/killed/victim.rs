@@ -18,7 +18,9 @@ pub(super) enum Victim {
     Broker,
     RequesterManager,
     ProviderManager,
-    Replicator,
+    RequesterReplicator,
+    ProviderReplicator,
+    RequesterWebhook,
     ProviderWebhook,
     VirtualKubelet,
     RequesterApiServer,
@@ -27,13 +29,15 @@ pub(super) enum Victim {
 
 impl Victim {
     /// All of them.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::RequesterAgent,
         Self::ProviderAgent,
         Self::Broker,
         Self::RequesterManager,
         Self::ProviderManager,
-        Self::Replicator,
+        Self::RequesterReplicator,
+        Self::ProviderReplicator,
+        Self::RequesterWebhook,
         Self::ProviderWebhook,
         Self::VirtualKubelet,
         Self::RequesterApiServer,
@@ -53,7 +57,9 @@ impl Victim {
             Self::Broker => world.town.restart(),
             Self::RequesterManager => restart_controller(&world.shop, Controller::Manager),
             Self::ProviderManager => restart_controller(&world.edge, Controller::Manager),
-            Self::Replicator => restart_controller(&world.shop, Controller::Replicator),
+            Self::RequesterReplicator => restart_controller(&world.shop, Controller::Replicator),
+            Self::ProviderReplicator => restart_controller(&world.edge, Controller::Replicator),
+            Self::RequesterWebhook => restart_controller(&world.shop, Controller::Webhook),
             Self::ProviderWebhook => restart_controller(&world.edge, Controller::Webhook),
             Self::VirtualKubelet => restart_virtual_kubelet(&world.shop, life),
             Self::RequesterApiServer => restart_api_server(&world.shop),
@@ -79,12 +85,8 @@ fn restart_controller(side: &Side, controller: Controller) {
     restart(side.liqo.controller(controller).expect("it is in the full tier"));
 }
 
-/// The controllers of Kubernetes are killed with it, as on a machine that goes down: left alone they try
-/// again after up to half a minute, and it is not them whom this is about.
 fn restart_api_server(side: &Side) {
     let cluster = &side.member.cluster;
-    cluster.part(Part::ControllerManager).kill();
     cluster.part(Part::ApiServer).kill();
     cluster.start_part(Part::ApiServer).unwrap();
-    cluster.part(Part::ControllerManager).start().unwrap();
 }

@@ -1,0 +1,136 @@
+//! Links that end, or break, under slices that live: liqo-rig calls it "tenant first".
+
+use serde_json::{Value, json};
+use sublet_agent::peering::{Peering as _, Progress, Removal};
+use sublet_agent::transport::Order;
+use sublet_core::instruction::{Duty, Side};
+use sublet_core::time::Span;
+use sublet_testkit::Controller;
+
+use super::guests::{offload, put, remote, stay_home};
+use super::links::pass;
+use super::snapshot::Snapshot;
+use super::world::{Town, World, condition, is_gone, small, when, when_gone};
+use crate::on_kubernetes::until::until;
+
+const TENANT: &str =
+    "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-rome/tenants/rome";
+const IDENTITY: &str = "/apis/authentication.liqo.io/v1beta1/namespaces/liqo-tenant-milan/\
+                        identities/controlplane-milan";
+const BOTH: [Side; 2] = [Side::Provider, Side::Requester];
+
+fn over(town: &Town, name: &str, duty: Duty) -> Order {
+    Order { duty, ..town.order(name, &small()) }
+}
+
+/// The broker has told everything there is, and that is nothing.
+async fn listed(town: &Town) {
+    town.peering.sweep(&BOTH, &|_: Side, _: &str| false).await;
+}
+
+/// Somebody deletes the tenant, and the reservation goes on as if nothing had happened.
+pub(super) async fn a_tenant_deleted_under_a_slice_is_back(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    world.keep("rsv-tenant", &small()).await;
+    offload(world).await;
+    put(world, "guest", "rsv-tenant", json!({})).await;
+    let tenant = world.milan.api.get(TENANT).unwrap()["metadata"]["uid"].clone();
+    world.milan.api.delete(TENANT).unwrap();
+    when(&world.milan.api, TENANT, |found| found["metadata"]["uid"] != tenant).await;
+    // What lived lives, and what is new comes.
+    world.keep("rsv-tenant", &small()).await;
+    world.keep("rsv-later", &small()).await;
+    assert_eq!(remote(&world.milan.api).len(), 1);
+    tokio::join!(world.end("rsv-tenant"), world.end("rsv-later"));
+    stay_home(world).await;
+    before.is_back(world).await;
+}
+
+/// Liqo makes no quota of a copy of which it has heard too early. Milan's agent touches that, so that Liqo
+/// hears of it again.
+pub(super) async fn a_provider_reminds_liqo_of_a_copy_without_a_quota(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    world.keep("rsv-known", &small()).await;
+    let manager = world.rig.liqo[1].controller(Controller::Manager).unwrap();
+    manager.kill();
+    let (lent, borrowed) =
+        (world.milan.order("rsv-unheard", &small()), world.rome.order("rsv-unheard", &small()));
+    world.instruct(&lent);
+    let waits = || async {
+        drop(world.rome.peering.establish(&borrowed).await);
+        match world.milan.peering.establish(&lent).await {
+            Progress::Pending(why) => why.message.contains("making the quota").then_some(()),
+            _ => None,
+        }
+    };
+    until("that only the quota is missing", waits).await;
+    let reminded = || {
+        let copy = world.milan.api.get(&world.milan.slice("rsv-unheard")).unwrap();
+        copy["metadata"]["annotations"]["sublet.io/reminded"].as_str().map(str::to_owned)
+    };
+    assert_eq!(reminded(), None, "Liqo is given time");
+    pass(Span::from_secs(10));
+    assert!(matches!(world.milan.peering.establish(&lent).await, Progress::Pending(_)));
+    let first = reminded().expect("Liqo is reminded");
+    pass(Span::from_secs(10));
+    assert!(matches!(world.milan.peering.establish(&lent).await, Progress::Pending(_)));
+    assert_ne!(reminded(), Some(first), "and again");
+    manager.start().unwrap();
+    world.keep("rsv-unheard", &small()).await;
+    tokio::join!(world.end("rsv-known"), world.end("rsv-unheard"));
+    before.is_back(world).await;
+}
+
+/// Somebody deletes the tenant while the provider's agent is away, and the reservation ends just then.
+pub(super) async fn a_slice_that_ends_without_its_tenant_strands_nobody(world: &mut World<'_>) {
+    let before = Snapshot::of(world);
+    world.keep("rsv-barred", &small()).await;
+    world.milan.stop().await;
+    world.milan.api.delete(TENANT).unwrap();
+    when_gone(&world.milan.api, TENANT).await;
+    let borrowed = over(&world.rome, "rsv-barred", Duty::TakeDown);
+    let slice = world.rome.slice("rsv-barred");
+    let stuck = |found: &Value| found["metadata"]["deletionTimestamp"].is_string();
+    while !world.rome.api.get(&slice).is_ok_and(|found| stuck(&found)) {
+        assert!(matches!(world.rome.peering.withdraw(&borrowed).await, Removal::Pending(_)));
+    }
+    world.milan.restart().await;
+    world.tell_end("rsv-barred");
+    world.milan.is_gone(&over(&world.milan, "rsv-barred", Duty::TakeDown)).await;
+    world.forget("rsv-barred");
+    listed(&world.milan).await;
+    world.rome.is_gone(&over(&world.rome, "rsv-barred", Duty::Gone)).await;
+    when_gone(&world.rome.api, IDENTITY).await;
+    pass(Span::from_secs(60));
+    before.is_back(world).await;
+}
+
+/// A requester that was silent for so long that the provider has ended reservation and link.
+pub(super) async fn a_requester_that_comes_back_too_late_is_rid_of_everything(
+    world: &mut World<'_>,
+) {
+    let before = Snapshot::of(world);
+    world.keep("rsv-late", &small()).await;
+    offload(world).await;
+    put(world, "guest", "rsv-late", json!({})).await;
+    world.rome.stop().await;
+    world.tell_end("rsv-late");
+    world.milan.is_gone(&over(&world.milan, "rsv-late", Duty::TakeDown)).await;
+    world.forget("rsv-late");
+    // Rome's Liqo brings it back, worth nothing, and Milan ends the link at last.
+    let is_denied = |slice: &Value| condition(slice, "Resources") == Some("Denied");
+    when(&world.milan.api, &world.milan.slice("rsv-late"), is_denied).await;
+    world.milan.stop().await;
+    world.milan.api.delete(TENANT).unwrap();
+    when_gone(&world.milan.api, TENANT).await;
+    world.rome.restart().await;
+    listed(&world.rome).await;
+    world.rome.is_gone(&over(&world.rome, "rsv-late", Duty::Gone)).await;
+    assert!(is_gone(&world.rome.api, "/api/v1/nodes/rsv-late"));
+    when_gone(&world.rome.api, IDENTITY).await;
+    world.milan.restart().await;
+    listed(&world.milan).await;
+    pass(Span::from_secs(60));
+    stay_home(world).await;
+    before.is_back(world).await;
+}
