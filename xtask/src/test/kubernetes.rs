@@ -7,6 +7,7 @@
 
 use anyhow::Result;
 
+use super::again::{self, Seen};
 use super::{Extent, Outcome, Tally};
 use crate::process;
 use crate::repo::{self, Repo};
@@ -56,20 +57,21 @@ fn left_out(
 }
 
 fn tests(repo: &Repo, but: &[&str], extent: Extent) -> Result<Tally> {
-    let mut tally = Tally::default();
-    let mut command = cargo_test();
-    command.arg(THREADS).args(but);
+    let mut seen = Seen::default();
+    let [mut command, mut again] = [cargo_test(), again::programs()];
+    command.args([MODULE, THREADS]).args(but);
     if extent == Extent::All {
         command.env(ALL, "1");
+        again.env(ALL, "1");
     }
-    let passed = process::passes_seen(repo.root(), command, |line| tally.read(line))?;
-    Ok(tally.and_the_program(passed))
+    let passed = process::passes_seen(repo.root(), command, |line| seen.read(line))?;
+    seen.settle(repo, passed, again)
 }
 
 /// All of these tests, of which some are not run.
 fn names(repo: &Repo) -> Result<Vec<String>> {
     let mut command = cargo_test();
-    command.arg("--list");
+    command.args([MODULE, "--list"]);
     Ok(listed(&process::answer(repo.root(), command)?))
 }
 
@@ -82,7 +84,7 @@ fn listed(text: &str) -> Vec<String> {
 /// few crates have such: so nothing is built that the step `tests` has not built.
 fn cargo_test() -> std::process::Command {
     let mut command = process::cargo(["test", "--locked", "--workspace", "--no-fail-fast"]);
-    command.args(["--tests", "--", MODULE]);
+    command.args(["--tests", "--"]);
     command
 }
 

@@ -6,6 +6,7 @@
 //! and said to be.
 
 mod tally;
+mod again;
 mod summary;
 mod kubernetes;
 mod steps;
@@ -25,7 +26,7 @@ pub(crate) struct Args {
     /// Run this step only; may be given several times
     #[arg(long, value_name = "STEP", value_parser = PossibleValuesParser::new(names()))]
     only: Vec<String>,
-    /// Also what takes long: everybody killed at every step of a reservation, not one at each
+    /// Also what takes long: everybody killed at every step of a reservation, liqoctl's rarer ways
     #[arg(long)]
     all: bool,
 }

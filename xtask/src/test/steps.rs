@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 
+use super::again::{self, Seen};
 use super::{Extent, Outcome, Tally, kubernetes};
 use crate::repo::{self, Repo};
 use crate::sim::{self, Run};
@@ -119,11 +120,11 @@ fn docs(repo: &Repo) -> Result<Tally> {
 }
 
 fn tests(repo: &Repo) -> Result<Tally> {
-    let mut tally = Tally::default();
+    let mut seen = Seen::default();
     let mut command = process::cargo(["test", "--locked", "--workspace", "--no-fail-fast"]);
     command.args(["--", "--skip", kubernetes::MODULE]);
-    let passed = process::passes_seen(repo.root(), command, |line| tally.read(line))?;
-    Ok(tally.and_the_program(passed))
+    let passed = process::passes_seen(repo.root(), command, |line| seen.read(line))?;
+    seen.settle(repo, passed, again::programs())
 }
 
 fn simulator(repo: &Repo) -> Result<Tally> {

@@ -38,8 +38,8 @@ pub(crate) struct Summary(pub(crate) Vec<Row>);
 
 impl Row {
     fn tally(&self) -> Tally {
-        match self.outcome {
-            Outcome::Ran(tally) | Outcome::LeftOut { ran: tally, .. } => tally,
+        match &self.outcome {
+            Outcome::Ran(tally) | Outcome::LeftOut { ran: tally, .. } => tally.clone(),
             Outcome::Broke(_) => Tally::one(false),
             Outcome::Skipped => Tally::default(),
         }
@@ -115,6 +115,9 @@ impl fmt::Display for Summary {
         for name in &left_out {
             writeln!(f, "NOT RUN: {name}")?;
         }
+        for name in &all.failed_once {
+            writeln!(f, "FAILED ONCE, then passed alone: {name}")?;
+        }
         write!(f, "{} passed, {} failed", all.passed, all.failed)?;
         if !left_out.is_empty() {
             write!(f, ", {} NOT RUN", left_out.len())?;
@@ -137,7 +140,7 @@ mod tests {
             row("format", Outcome::Ran(Tally::one(true))),
             row("clippy", Outcome::Broke(anyhow::anyhow!("no clippy"))),
             row("docs", Outcome::Skipped),
-            row("tests", Outcome::Ran(Tally { passed: 40, failed: 2, weak: None })),
+            row("tests", Outcome::Ran(Tally { passed: 40, failed: 2, ..Tally::default() })),
             row("core", Outcome::Ran(Tally { weak: Some("half of it"), ..Tally::one(true) })),
         ]);
         let expected = "\
@@ -176,7 +179,7 @@ NOT RUN: on_kubernetes::b
     #[test]
     fn what_ran_beside_it_counts_and_may_fail() {
         let left_out = |failed| {
-            let ran = Tally { passed: 7, failed, weak: None };
+            let ran = Tally { passed: 7, failed, ..Tally::default() };
             let names = vec!["on_kubernetes::on_liqo::a".to_owned()];
             Summary(vec![row("kubernetes", Outcome::LeftOut { ran, why: "no liqo", names })])
         };
@@ -192,6 +195,16 @@ NOT RUN: on_kubernetes::on_liqo::a
         assert!(left_out(0).passed());
         assert!(left_out(1).to_string().contains("kubernetes  FAILED"));
         assert!(!left_out(1).passed());
+    }
+
+    #[test]
+    fn what_failed_once_is_named() {
+        let names = vec!["faults::disk::a".to_owned()];
+        let ran = Tally { failed_once: names, ..Tally::one(true) };
+        let summary = Summary(vec![row("tests", Outcome::Ran(ran))]);
+        let end = "\nFAILED ONCE, then passed alone: faults::disk::a\n1 passed, 0 failed\n";
+        assert!(summary.to_string().ends_with(end), "{summary}");
+        assert!(summary.passed());
     }
 
     #[test]
