@@ -97,7 +97,9 @@ mod tests {
 
     fn seen(lines: &[&str]) -> Seen {
         let mut seen = Seen::default();
-        lines.iter().for_each(|line| seen.read(line));
+        for line in lines {
+            seen.read(line);
+        }
         seen
     }
 

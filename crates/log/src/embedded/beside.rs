@@ -25,7 +25,7 @@ impl Embedded {
         let (position, connection) = verify::verify_beside(folder)?;
         Ok(Self {
             folder: folder.into(),
-            writer: Mutex::new(Writer::closed("the log was opened only to be read")),
+            writer: parking_lot::Mutex::new(Writer::closed("the log was opened only to be read")),
             reader: Mutex::new(connection),
             copier: None,
             position: Mutex::new(position),

@@ -42,6 +42,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot as fair;
 use rusqlite::Connection;
 use sublet_core::id::Revision;
 use sublet_core::time::Time;
@@ -83,7 +84,8 @@ impl Default for Options {
 /// A handle on the log in one folder.
 pub struct Embedded {
     folder: PathBuf,
-    writer: Mutex<Writer>,
+    /// Not one of the standard library's: whoever has much to write has to pass it on.
+    writer: fair::Mutex<Writer>,
     reader: Mutex<Connection>,
     /// Copies the journal into the database. Open all the time: where a process has no file
     /// descriptors left, that is no failure of the disk.
@@ -147,7 +149,7 @@ impl Embedded {
         };
         Ok(Self {
             folder: folder.into(),
-            writer: Mutex::new(writer),
+            writer: fair::Mutex::new(writer),
             reader: Mutex::new(schema::open_for_reading(folder)?),
             copier,
             position: Mutex::new(position),
@@ -163,8 +165,8 @@ impl Embedded {
     }
 
     /// A writer that panicked has latched itself, so its lock is taken as it is.
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    fn writer(&self) -> fair::MutexGuard<'_, Writer> {
+        self.writer.lock()
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {

@@ -2,14 +2,16 @@
 
 use std::sync::PoisonError;
 
+use parking_lot::MutexGuard;
 use sublet_core::id::Revision;
 use sublet_core::time::Time;
 
-use super::{Embedded, query, schema, writer};
+use super::writer::{self, Writer};
+use super::{Embedded, query, schema};
 use crate::{Cause, Head, ReadError, Snapshot, StoreError};
 
 /// How much of a snapshot is written in one commit: appends pass in between.
-pub(super) const PART_BYTES: usize = 256 * 1024;
+pub(super) const PART_BYTES: usize = 64 * 1024;
 /// How many records are dropped in one commit, for the same reason.
 const COMPACT_BATCH: u64 = 256;
 /// Of a checkpoint, what is left to copy while appends wait: so much that they hardly notice. Where
@@ -31,7 +33,7 @@ impl Embedded {
         let first = query::next_part(&self.reader()).map_err(unavailable)?;
         let mut last = first;
         for (part, bytes) in (first..).zip(snapshot.text().as_bytes().chunks(PART_BYTES)) {
-            self.writer().put_part(part, bytes).map_err(StoreError::Fatal)?;
+            self.pass_on(|writer| writer.put_part(part, bytes)).map_err(StoreError::Fatal)?;
             last = part;
         }
         let mark = schema::SnapshotMark { revision: snapshot.revision(), first, last };
@@ -59,6 +61,16 @@ impl Embedded {
         self.writer().end_checkpoint(begun).map_err(StoreError::Fatal)
     }
 
+    /// Writes one piece of many, and lets an append that waits have the writer next. A lock that is
+    /// merely let go is taken again before whoever waits for it has woken up, so that an append
+    /// would wait for all the pieces.
+    fn pass_on<R>(&self, write: impl FnOnce(&mut Writer) -> R) -> R {
+        let mut writer = self.writer();
+        let written = write(&mut writer);
+        MutexGuard::unlock_fair(writer);
+        written
+    }
+
     /// Copies while appends go on, until little has come meanwhile.
     fn copy_beside(&self) -> Result<(), Cause> {
         let Some(copier) = &self.copier else { return Ok(()) };
@@ -81,7 +93,7 @@ impl Embedded {
             // round.
             let part = query::part_before(&self.reader(), first).map_err(unavailable)?;
             let Some(part) = part else { return Ok(()) };
-            self.writer().drop_part(part).map_err(StoreError::Fatal)?;
+            self.pass_on(|writer| writer.drop_part(part)).map_err(StoreError::Fatal)?;
         }
     }
 
@@ -93,7 +105,7 @@ impl Embedded {
             let Some(gone) = gone else { return Ok(()) };
             // Readers turn away from what is about to go before it goes.
             self.publish(|position| position.floor = gone);
-            self.writer().drop_up_to(gone).map_err(StoreError::Fatal)?;
+            self.pass_on(|writer| writer.drop_up_to(gone)).map_err(StoreError::Fatal)?;
         }
         Ok(())
     }

@@ -59,6 +59,35 @@ fn snapshots_and_compaction_go_on_beside_appends_and_readers() {
 }
 
 #[test]
+fn an_append_waits_for_one_piece_of_a_snapshot_and_not_for_all_of_it() {
+    // On a disk that syncs: a piece has to take its time.
+    let folder = tempfile::tempdir().unwrap();
+    let log = Embedded::open(folder.path()).unwrap();
+    for some in 0..16 {
+        let head = log.head().unwrap();
+        let now = Time::from_millis(head.time.as_millis() + 1000);
+        let requested =
+            (0..500).map(|n| reservation(100_000 + some * 500 + n, now).1.into_iter().next());
+        log.append(&seal(&head, now, requested.flatten().collect())).unwrap();
+    }
+    let loaded = load(&log).unwrap();
+    let snapshot = Snapshot::of(loaded.head, &loaded.ledger).unwrap();
+    let (done, mut appended) = (AtomicBool::new(false), 0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            log.put_snapshot(&snapshot).unwrap();
+            done.store(true, Ordering::SeqCst);
+        });
+        while !done.load(Ordering::SeqCst) {
+            grow(&log, 1);
+            appended += 1;
+        }
+    });
+    // There are some thirty pieces, and nobody else who writes.
+    assert!(appended >= 10, "only {appended} appends came between the pieces");
+}
+
+#[test]
 fn a_sound_log_has_no_findings_and_the_same_state_with_and_without_its_history() {
     let log = Memory::new();
     grow(&log, 50);
