@@ -22,10 +22,10 @@ pub(crate) struct Seen {
     pub(crate) p99: f64,
 }
 
-/// How long what is asked does not count. A journal that has not reached its size yet grows with
-/// every append, which costs a sync twice its time; it has after this, as in any broker that has run
-/// for a while.
-const WARM: Duration = Duration::from_millis(250);
+/// How long what is asked does not count. The journal of a new log grows with every append until it
+/// is begun anew for the second time, and to sync a file that grows takes twice as long; after this
+/// it has its length, as in any broker that has run for a minute.
+const WARM: Duration = Duration::from_millis(600);
 
 /// Lets `callers` call for about so long, each again as soon as it was answered.
 ///
