@@ -24,7 +24,7 @@ use super::note;
 use super::planner::{Outlets, Planner};
 use super::step::Contradiction;
 use super::write::{Desk, RETRIES_MAX, write};
-use super::{Account, Committer, Handle, Post, Revoked};
+use super::{Account, Committer, Handle, Revoked};
 
 /// Room in the queue for what is not work: policies, what became of batches, the end.
 const CONTROL_MAX: usize = 16;
@@ -43,8 +43,6 @@ pub struct Options {
     pub keeping: Keeping,
     /// Who keeps account of what was decided without a call.
     pub account: Account,
-    /// How callers are told.
-    pub post: Post,
 }
 
 impl Options {
@@ -56,7 +54,6 @@ impl Options {
             follow_every: None,
             keeping: Keeping::default(),
             account: Account::default(),
-            post: Post::default(),
         }
     }
 }
@@ -145,9 +142,8 @@ pub fn start(
     let (keeper, notes) = sync_channel(1);
     let (show_revoked, revoked) = watch::channel(Revoked::default());
     let written = Arc::new(AtomicU64::new(0));
-    let (account, post) = (options.account.clone(), options.post.clone());
-    let bytes = Arc::clone(&written);
-    let outlets = Outlets { desk, keeper, show_revoked, account, post, written: bytes };
+    let account = options.account.clone();
+    let outlets = Outlets { desk, keeper, show_revoked, account, written: Arc::clone(&written) };
     let mut planner = Planner::new(loaded, policy, outlets);
     planner.remember(note::load(log.as_ref()));
     let (back, shared) = (inbox.clone(), Arc::clone(&log));
