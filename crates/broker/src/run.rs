@@ -24,7 +24,7 @@ use crate::audit;
 use crate::census;
 use crate::clock::Machine;
 use crate::config::{Address, Config};
-use crate::engine::{self, Account, Keeping, Options};
+use crate::engine::{self, Account, Keeping, Options, Post};
 use crate::http::{App, router};
 use crate::limits::Limits;
 use crate::listen::{Addresses, Listeners};
@@ -110,8 +110,9 @@ pub struct Broker {
     ready: Ready,
     stopping: watch::Sender<bool>,
     tasks: JoinSet<(&'static str, Result<(), Error>)>,
-    /// Ends after the engine, so that its last decisions are written down too.
-    audit: JoinSet<()>,
+    /// What ends after the engine, so that its last answers are told and its last decisions are
+    /// written down.
+    with_engine: JoinSet<&'static str>,
 }
 
 /// What starts before the log is loaded.
@@ -186,9 +187,18 @@ impl Broker {
         }
         let policy = Arc::clone(&edge.policy);
         let (account, told) = Account::new();
-        let options = Options { keeping, account, ..Options::alone(random::writer()?) };
-        let mut audit = JoinSet::new();
-        audit.spawn(audit::run(told, Arc::clone(&metrics)));
+        let (post, postman) = Post::new();
+        let options = Options { keeping, account, post, ..Options::alone(random::writer()?) };
+        let mut with_engine = JoinSet::new();
+        let audit = audit::run(told, Arc::clone(&metrics));
+        with_engine.spawn(async {
+            audit.await;
+            "the audit"
+        });
+        with_engine.spawn(async {
+            postman.run().await;
+            "the post"
+        });
         let started = tokio::task::spawn_blocking(move || {
             let loaded = snapshot::load(log.as_ref())?;
             tracing::info!(revision = %loaded.head.revision, "the log is loaded");
@@ -210,7 +220,7 @@ impl Broker {
             request_ids: RequestIds::new()?,
         });
         let addresses = listeners.addresses;
-        let mut broker = Self { app, addresses, engine, ready, stopping, tasks, audit };
+        let mut broker = Self { app, addresses, engine, ready, stopping, tasks, with_engine };
         broker.spawn(edge, (listeners.http, home), listeners.metrics, &stops);
         broker.ready.set(true);
         broker.app.metrics.up.set(1);
@@ -290,9 +300,7 @@ impl Broker {
         let ended = tokio::select! {
             () = shutdown => None,
             ended = self.tasks.join_next() => ended,
-            Some(ended) = self.audit.join_next() => {
-                Some(ended.map(|()| ("the audit", Ok(()))))
-            }
+            Some(ended) = self.with_engine.join_next() => Some(ended.map(|what| (what, Ok(())))),
         };
         let first = match ended {
             None => Ok(()),
@@ -316,8 +324,8 @@ impl Broker {
         let engine = self.engine;
         let stopped = tokio::task::spawn_blocking(move || engine.stop()).await?;
         let mut first = better(first, stopped.map_err(Error::from));
-        while let Some(ended) = self.audit.join_next().await {
-            first = first.and(ended.map_err(Error::from));
+        while let Some(ended) = self.with_engine.join_next().await {
+            first = first.and(ended.map(drop).map_err(Error::from));
         }
         first
     }

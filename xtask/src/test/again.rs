@@ -64,8 +64,9 @@ impl Seen {
         passed: bool,
         mut command: std::process::Command,
     ) -> Result<Tally> {
+        let is_worth_a_look = self.is_worth_a_look();
         let first = self.tally.and_the_program(passed);
-        if !self.is_worth_a_look() {
+        if !is_worth_a_look {
             return Ok(first);
         }
         println!("\nonce more, alone: {}", self.failed.join(", "));

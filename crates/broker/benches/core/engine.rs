@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use sublet_broker::engine::{self, Handle, Options};
+use sublet_broker::engine::{self, Handle, Options, Post};
 use sublet_core::plan::Command;
 use sublet_core::policy::Policy;
 use sublet_log::snapshot::Loaded;
@@ -104,14 +104,15 @@ fn one_turn(target: Target, callers: u64, length: Duration) -> Result<Seen> {
 }
 
 fn through_engine(log: Arc<dyn Log>, callers: u64, length: Duration) -> Result<Seen> {
-    let options = Options::alone(Writer(1));
+    let (post, postman) = Post::new();
+    let options = Options { post, ..Options::alone(Writer(1)) };
     let running = engine::start(log, Loaded::default(), Arc::new(Policy::default()), &options)?;
     let handle = running.handle();
     for number in 0..CLUSTERS {
         let said = Command::Advertise(Box::new(fleet::vast(number)));
         handle.submit(said)?.wait().context("a cluster is heard")?;
     }
-    let seen = callers::drive(callers, length, move |caller, number| {
+    let seen = callers::drive(callers, length, postman.run(), move |caller, number| {
         reserve(handle.clone(), fleet::reserve(caller, number))
     });
     running.stop()?;
@@ -131,7 +132,7 @@ fn through_plain(folder: &Path, callers: u64, length: Duration) -> Result<Seen> 
     let payload = vec![b'x'; reservation_bytes()?];
     let (inbox, asked) = sync_channel::<Asked>(16_384);
     let writing = thread::spawn(move || append(file, &payload, &asked));
-    let seen = callers::drive(callers, length, move |caller, number| {
+    let seen = callers::drive(callers, length, async {}, move |caller, number| {
         let (inbox, command) = (inbox.clone(), fleet::reserve(caller, number));
         async move {
             let (teller, ticket) = oneshot::channel();

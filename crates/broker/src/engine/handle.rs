@@ -20,12 +20,23 @@ use super::write::Done;
 use super::{Answer, Committer, Failure, Look, Submitted, Work};
 
 /// How a caller is told; holds a place in the engine until then.
+#[derive(Debug)]
 pub(super) struct Teller {
     sender: oneshot::Sender<Answer>,
     place: Place,
 }
 
 impl Teller {
+    /// One more caller, if there is a place among at most `most`.
+    pub(super) fn new(
+        taken: &Arc<AtomicUsize>,
+        most: usize,
+    ) -> Result<(Self, oneshot::Receiver<Answer>), Failure> {
+        let place = Place::take(taken, most)?;
+        let (sender, answer) = oneshot::channel();
+        Ok((Self { sender, place }, answer))
+    }
+
     pub(super) fn tell(self, answer: Answer) {
         // A caller that gave up loses nothing: its key finds the answer.
         drop(self.sender.send(answer));
@@ -35,6 +46,7 @@ impl Teller {
 
 /// One of the places for work that was taken in and is not answered yet: queued, planned, or on its
 /// way to the disk. They are counted because a slow disk makes work pile up behind the queue.
+#[derive(Debug)]
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
@@ -165,9 +177,8 @@ impl Handle {
 
     fn work(&self, work: Work) -> Result<oneshot::Receiver<Answer>, Failure> {
         let taken = if work.is_ordinary() { &self.ordinary } else { &self.urgent };
-        let place = Place::take(taken, self.most)?;
-        let (sender, answer) = oneshot::channel();
-        self.send(Message::Work(Submitted { work, ticket: Teller { sender, place } }))?;
+        let (ticket, answer) = Teller::new(taken, self.most)?;
+        self.send(Message::Work(Submitted { work, ticket }))?;
         Ok(answer)
     }
 

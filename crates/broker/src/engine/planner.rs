@@ -19,6 +19,7 @@ use sublet_log::snapshot::Loaded;
 use tokio::sync::watch;
 
 use super::handle::{Message, Teller};
+use super::post::{Post, tell};
 use super::run::Error;
 use super::watch::Watchers;
 use super::write::{Desk, Done, soon};
@@ -41,6 +42,7 @@ pub(super) struct Outlets {
     pub(super) keeper: SyncSender<Vec<Entry>>,
     pub(super) show_revoked: watch::Sender<Revoked>,
     pub(super) account: Account,
+    pub(super) post: Post,
     /// How many bytes were handed to the disk.
     pub(super) written: Arc<AtomicU64>,
 }
@@ -159,7 +161,7 @@ impl Planner {
             self.write_if_idle()?;
             self.outlets.desk.follow_if_due(&self.machine)?;
             self.tell_watchers();
-            tell(self.due.drain(..));
+            self.outlets.post.tell(&mut self.due);
             if self.stopping && self.engine.is_done() {
                 return Ok(());
             }
@@ -294,7 +296,7 @@ impl Planner {
         self.outlets.written.fetch_add(bytes, Ordering::Relaxed);
         if self.outlets.desk.is_quick(&batch) {
             // Nobody who has an answer waits for the disk with us.
-            tell(self.due.drain(..));
+            self.outlets.post.tell(&mut self.due);
         }
         let commit = self.outlets.desk.write(batch, &self.machine)?;
         commit.map_or(Ok(()), |commit| self.written(commit))
@@ -318,11 +320,5 @@ fn confirms_clock(batch: &Batch) -> bool {
 fn turn_away(message: Message) {
     if let Message::Work(submitted) = message {
         submitted.ticket.tell(Err(Failure::Unavailable));
-    }
-}
-
-fn tell(answers: impl IntoIterator<Item = (Teller, Answer)>) {
-    for (teller, answer) in answers {
-        teller.tell(answer);
     }
 }

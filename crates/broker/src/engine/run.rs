@@ -24,7 +24,7 @@ use super::note;
 use super::planner::{Outlets, Planner};
 use super::step::Contradiction;
 use super::write::{Desk, RETRIES_MAX, write};
-use super::{Account, Committer, Handle, Revoked};
+use super::{Account, Committer, Handle, Post, Revoked};
 
 /// Room in the queue for what is not work: policies, what became of batches, the end.
 const CONTROL_MAX: usize = 16;
@@ -43,6 +43,8 @@ pub struct Options {
     pub keeping: Keeping,
     /// Who keeps account of what was decided without a call.
     pub account: Account,
+    /// How callers are told.
+    pub post: Post,
 }
 
 impl Options {
@@ -54,6 +56,7 @@ impl Options {
             follow_every: None,
             keeping: Keeping::default(),
             account: Account::default(),
+            post: Post::default(),
         }
     }
 }
@@ -142,8 +145,9 @@ pub fn start(
     let (keeper, notes) = sync_channel(1);
     let (show_revoked, revoked) = watch::channel(Revoked::default());
     let written = Arc::new(AtomicU64::new(0));
-    let account = options.account.clone();
-    let outlets = Outlets { desk, keeper, show_revoked, account, written: Arc::clone(&written) };
+    let (account, post) = (options.account.clone(), options.post.clone());
+    let bytes = Arc::clone(&written);
+    let outlets = Outlets { desk, keeper, show_revoked, account, post, written: bytes };
     let mut planner = Planner::new(loaded, policy, outlets);
     planner.remember(note::load(log.as_ref()));
     let (back, shared) = (inbox.clone(), Arc::clone(&log));
