@@ -12,6 +12,9 @@ use sublet_wire::v1::Advertisement;
 use crate::program::{Ended, Person};
 use crate::word::advertisement;
 
+/// How a command ends that the broker did not answer.
+const UNANSWERED: i32 = 5;
+
 /// A process that does not outlive its test.
 pub(crate) struct Owned(pub(crate) Child);
 
@@ -130,8 +133,21 @@ impl Town {
     /// One reservation, as the operator sees it.
     #[track_caller]
     pub(crate) fn reservation(&self, id: &str) -> serde_json::Value {
-        let list = self.anna.ok(&format!("get reservations {id} -o json"));
-        serde_json::from_str::<serde_json::Value>(&list).unwrap()[0].clone()
+        self.asked(&format!("get reservations {id} -o json"))[0].clone()
+    }
+
+    /// What the operator is answered, in JSON. A connection may break on a machine that stands still for a
+    /// while; to ask again changes nothing.
+    #[track_caller]
+    pub(crate) fn asked(&self, line: &str) -> serde_json::Value {
+        wait_for(line, || {
+            let ended = self.anna.run(line);
+            if ended.status == UNANSWERED {
+                return None;
+            }
+            assert_eq!(ended.status, 0, "{line}: {ended:?}");
+            Some(serde_json::from_str(&ended.out).unwrap())
+        })
     }
 
     pub(crate) fn follow(&self, who: &str, line: &str) -> Owned {

@@ -94,7 +94,7 @@ pub(crate) fn comes<T>(agent: &Process, what: &str, look: impl FnMut() -> Option
 
 /// A cluster as the operator sees it at the broker, if it has advertised.
 pub(crate) fn at_broker(town: &Town, cluster: &str) -> Option<Value> {
-    let list: Value = serde_json::from_str(&town.anna.ok("get clusters -o json")).ok()?;
+    let list = town.asked("get clusters -o json");
     list.as_array()?.iter().find(|one| one["clusterID"] == cluster).cloned()
 }
 

@@ -82,7 +82,7 @@ fn its_pods_go_there_when_the_namespace_allows_it(shop: &Side) {
 /// Pods inside of what is lent are shown as its use, and take nothing more of what is free.
 fn what_runs_there_counts_once(town: &Town, edge: &Side, id: &str) {
     comes(&edge.agent, "the use of the reservation", || {
-        let table = town.anna.ok("get reservations -o wide");
+        let table = town.anna.run("get reservations -o wide").out;
         let row = table.lines().find(|row| row.starts_with(id))?;
         (row.contains(" 1 ") && row.contains(" 128Mi ")).then_some(())
     });
