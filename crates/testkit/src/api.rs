@@ -46,7 +46,7 @@ impl Api {
     }
 
     /// Hands over every event of a collection from now on, as it comes, until `see` has seen enough;
-    /// half a minute without any is an error.
+    /// a minute without any is an error.
     pub fn watch(&self, path: &str, see: impl FnMut(&Value) -> bool) -> Result<(), Error> {
         self.watch_at(&format!("{path}?watch=1"), see)
     }

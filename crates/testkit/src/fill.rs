@@ -1,17 +1,13 @@
 //! Nodes and workloads that exist in the API alone, kept alive by KWOK.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::api::{creating, exchange, patching};
 use crate::cluster::{Cluster, KWOK_NODE, Part};
 use crate::error::Error;
-use crate::wait::wait_for;
-
-/// How long a fill may take to come alive on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(3);
+use crate::wait::{START_PATIENCE, wait_for};
 
 /// Nodes of one shape: `worker-0`, `worker-1`, …
 #[derive(Clone, Debug)]
@@ -224,7 +220,7 @@ impl Cluster {
         let (api, path) =
             (self.api(), format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"));
         let what = format!("the deployment {name} of {}", self.name());
-        Ok(wait_for(&what, PATIENCE, || {
+        Ok(wait_for(&what, START_PATIENCE, || {
             let found = api.get(&path).ok()?;
             let status = &found["status"];
             let seen = status["observedGeneration"] == found["metadata"]["generation"];
@@ -245,7 +241,7 @@ impl Cluster {
         let api = self.api();
         let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector=app%3D{app}");
         let what = format!("{count} pods {app} of {}", self.name());
-        Ok(wait_for(&what, PATIENCE, || {
+        Ok(wait_for(&what, START_PATIENCE, || {
             let found = api.get(&path).ok()?;
             let pods = found["items"].as_array()?;
             let all_run = pods.iter().all(|pod| pod["status"]["phase"] == "Running");

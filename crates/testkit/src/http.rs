@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::pki::{Pair, Pki};
 
 /// How long a server may take to say something.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The longest body that is read: a list of some thousand pods has about ten MiB.
 const BODY_BYTES_MAX: u64 = 256 << 20;
 /// The longest line of a head.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::binaries::Program;
 use crate::cluster::Cluster;
 use crate::error::{Error, during};
+use crate::wait::PATIENCE;
 
 impl Cluster {
     /// Runs kubectl as the administrator, and gives what it printed; its failure is an error that
@@ -39,7 +40,8 @@ impl Cluster {
     /// Applies manifests that hold definitions of custom resources, and returns when all are served.
     pub fn apply_crds(&self, manifests: &str) -> Result<(), Error> {
         self.apply(manifests)?;
-        let wait = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
+        let timeout = format!("--timeout={}s", PATIENCE.as_secs());
+        let wait = ["wait", "--for=condition=Established", &timeout, "crd", "--all"];
         self.kubectl(&wait).map(drop)
     }
 

@@ -12,6 +12,7 @@ pub use rustix::process::Signal;
 
 use crate::error::{Error, during};
 use crate::guardian::Guardian;
+use crate::port::Port;
 
 /// How much of a log is shown when something goes wrong.
 const LINES_SHOWN: usize = 15;
@@ -21,6 +22,7 @@ const LINES_SHOWN: usize = 15;
 pub struct Recipe {
     program: PathBuf,
     arguments: Vec<String>,
+    port: Option<String>,
     variables: Vec<(String, String)>,
     folder: Option<PathBuf>,
 }
@@ -28,7 +30,8 @@ pub struct Recipe {
 impl Recipe {
     /// This program, without arguments.
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), arguments: Vec::new(), variables: Vec::new(), folder: None }
+        let (arguments, variables) = (Vec::new(), Vec::new());
+        Self { program: program.into(), arguments, port: None, variables, folder: None }
     }
 
     /// With one more argument.
@@ -42,6 +45,14 @@ impl Recipe {
     #[must_use]
     pub fn args<T: Into<String>>(mut self, arguments: impl IntoIterator<Item = T>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// With an argument that begins so and ends with the port to listen on: at each start another one,
+    /// so that one which ended because its port was taken is not started in vain.
+    #[must_use]
+    pub fn port(mut self, before: impl Into<String>) -> Self {
+        self.port = Some(before.into());
         self
     }
 
@@ -59,9 +70,12 @@ impl Recipe {
         self
     }
 
-    fn command(&self, log: File) -> std::io::Result<Command> {
+    fn command(&self, port: Option<&Port>, log: File) -> std::io::Result<Command> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
+        if let (Some(before), Some(port)) = (&self.port, port) {
+            command.arg(format!("{before}{}", port.number()));
+        }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
@@ -78,14 +92,21 @@ pub struct Process {
     recipe: Recipe,
     log: PathBuf,
     guardian: Arc<Guardian>,
-    child: Mutex<Option<Child>>,
+    life: Mutex<Life>,
+}
+
+/// What there is of it while it runs. The port stays with one that has ended until another one is found.
+#[derive(Debug, Default)]
+struct Life {
+    child: Option<Child>,
+    port: Option<Port>,
 }
 
 impl Process {
     /// A process that does not run yet, with its log in `folder`.
     pub(crate) fn new(name: &str, recipe: Recipe, folder: &Path, guardian: Arc<Guardian>) -> Self {
         let log = folder.join(format!("{name}.log"));
-        Self { name: name.to_owned(), recipe, log, guardian, child: Mutex::new(None) }
+        Self { name: name.to_owned(), recipe, log, guardian, life: Mutex::default() }
     }
 
     /// What it is called.
@@ -105,21 +126,25 @@ impl Process {
 
     /// Starts it, if it does not run.
     pub fn start(&self) -> Result<(), Error> {
-        let mut child = self.child();
-        if running(&mut child).is_some() {
+        let mut life = self.life();
+        if running(&mut life.child).is_some() {
             return Ok(());
+        }
+        if self.recipe.port.is_some() {
+            life.port = Some(Port::reserve()?);
         }
         let log = File::options().create(true).append(true).open(&self.log);
         let log = log.map_err(during(|| format!("making {}", self.log.display())))?;
         let starting = || format!("starting {}", self.recipe.program.display());
-        let mut command = self.recipe.command(log).map_err(during(starting))?;
-        *child = Some(self.guardian.spawn(&mut command).map_err(during(starting))?);
+        let command = self.recipe.command(life.port.as_ref(), log);
+        let mut command = command.map_err(during(starting))?;
+        life.child = Some(self.guardian.spawn(&mut command).map_err(during(starting))?);
         Ok(())
     }
 
     /// Ends it as `kill -9` does, and returns when it is gone. Does nothing to one that is gone.
     pub fn kill(&self) {
-        if let Some(mut child) = self.child().take() {
+        if let Some(mut child) = self.life().child.take() {
             // It fails only for one that has ended already.
             drop(child.kill());
             drop(child.wait());
@@ -134,8 +159,8 @@ impl Process {
 
     /// Sends it a signal: `TERM` to end in its own way, `STOP` and `CONT` to freeze and thaw it.
     pub fn signal(&self, signal: Signal) -> Result<(), Error> {
-        let mut child = self.child();
-        let pid = running(&mut child).and_then(|child| i32::try_from(child.id()).ok());
+        let mut life = self.life();
+        let pid = running(&mut life.child).and_then(|child| i32::try_from(child.id()).ok());
         let pid = pid.and_then(Pid::from_raw);
         let sent = pid.map(|pid| kill_process(pid, signal));
         match sent {
@@ -149,12 +174,17 @@ impl Process {
 
     /// Its number, while it runs.
     pub fn pid(&self) -> Option<u32> {
-        running(&mut self.child()).map(|child| child.id())
+        running(&mut self.life().child).map(|child| child.id())
+    }
+
+    /// The port that it was given when it was started last, if it wants one.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.life().port.as_ref().map(Port::number)
     }
 
     /// How it ended, if it did so by itself or by a signal that was sent to it.
     pub fn ended(&self) -> Option<ExitStatus> {
-        self.child().as_mut().and_then(|child| child.try_wait().ok().flatten())
+        self.life().child.as_mut().and_then(|child| child.try_wait().ok().flatten())
     }
 
     /// An error that shows the end of the log, if it has ended.
@@ -168,9 +198,9 @@ impl Process {
         }
     }
 
-    fn child(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
+    fn life(&self) -> std::sync::MutexGuard<'_, Life> {
         // Nothing in here can be half-done, so what a panicking thread left is good.
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -226,6 +256,21 @@ mod tests {
         ends(&process);
         assert!(process.check_alive().unwrap_err().to_string().contains("no bread"));
         assert!(process.signal(Signal::TERM).is_err());
+    }
+
+    #[test]
+    fn one_that_could_not_have_its_port_gets_another_one() {
+        let home = tempfile::tempdir().unwrap();
+        let recipe = Recipe::new("sh").args(["-c", "echo $1; exit 1", "it"]).port("--port=");
+        let guardian = Arc::new(Guardian::start().unwrap());
+        let process = Process::new("it", recipe, home.path(), guardian);
+        let starts = [(); 2].map(|()| {
+            process.start().unwrap();
+            ends(&process);
+            format!("--port={}", process.port().unwrap())
+        });
+        assert_ne!(starts[0], starts[1]);
+        assert_eq!(process.log_tail(), starts.join("\n"));
     }
 
     #[test]

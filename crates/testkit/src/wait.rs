@@ -6,6 +6,12 @@ use std::time::{Duration, Instant, SystemTime};
 /// How often a condition is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(40);
 
+/// How long anything may take that comes soon on an idle machine: tests run on few cores, beside others.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+
+/// How long the programs of a cluster may take to start: an API server has much to do first.
+pub const START_PATIENCE: Duration = Duration::from_mins(3);
+
 /// What was waited for did not come.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("waited {} s in vain for {what}", .limit.as_secs())]

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use sublet_core::resources::Resources;
+use sublet_testkit::wait::PATIENCE;
 use sublet_wire::Code;
 use sublet_wire::client::{Client, Credentials, Error, Options, ReservationQuery};
 use sublet_wire::v1::{Advertisement, Quantities, Reservation, ReservationRequest};
@@ -15,20 +15,10 @@ use tempfile::TempDir;
 
 use crate::word;
 
-/// What may be left of a broker at the end of a test, and how long anything is waited for.
-const PATIENCE: Duration = Duration::from_secs(40);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-
 /// Looks again and again until there is something; a test that waits in vain fails.
 #[track_caller]
-pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..PATIENCE.as_millis() / LOOK_EVERY.as_millis() {
-        if let Some(found) = look() {
-            return found;
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-    panic!("{what} did not come");
+pub(crate) fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    sublet_testkit::wait_for(what, PATIENCE, look).unwrap_or_else(|late| panic!("{late}"))
 }
 
 /// A folder with the certificates of a broker, the operator anna, and the clusters shop and edge.

@@ -2,15 +2,18 @@
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use sublet_core::resources::Resources;
+use sublet_testkit::Port;
+use sublet_testkit::wait::PATIENCE;
 use sublet_wire::client::{Client, Credentials, Options};
 use sublet_wire::v1::Advertisement;
 
 use crate::program::{Ended, Person};
 use crate::word::advertisement;
+
+/// How a command ends that the broker did not answer.
+const UNANSWERED: i32 = 5;
 
 /// A process that does not outlive its test.
 pub(crate) struct Owned(pub(crate) Child);
@@ -24,14 +27,8 @@ impl Drop for Owned {
 
 /// Looks again and again until there is something; a test that waits in vain fails.
 #[track_caller]
-pub(crate) fn wait_for<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
-    for _ in 0..1500 {
-        if let Some(found) = look() {
-            return found;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    panic!("{what} did not come");
+pub(crate) fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    sublet_testkit::wait_for(what, PATIENCE, look).unwrap_or_else(|late| panic!("{late}"))
 }
 
 /// Sends a process of ours a signal.
@@ -40,20 +37,24 @@ pub(crate) fn signal(process: &Child, which: &str) {
     assert!(Command::new("kill").args([which, &pid]).status().unwrap().success());
 }
 
-/// Starts a broker on a port, and says on which.
-fn serve(anna: &Person, port: &str) -> (Owned, String) {
+/// Starts a broker on a port, and returns when it serves there.
+fn serve(anna: &Person, port: &Port) -> Owned {
     let line = "broker --policy policy.toml --data-dir data --http-cert-path certs/broker --address-file at.json \
                 --http-bind-address 127.0.0.1 --health-probe-bind-address 0 --end-with-stdin --http-port";
-    let words: Vec<_> = line.split_whitespace().chain([port]).collect();
+    let port = port.number().to_string();
+    let words: Vec<_> = line.split_whitespace().chain([port.as_str()]).collect();
     let log = File::options().create(true).append(true).open(anna.path("broker.log")).unwrap();
     // What an earlier one said of itself is not this one's.
     drop(std::fs::remove_file(anna.path("at.json")));
     let mut command = anna.command(&words);
     let command = command.stdin(Stdio::piped()).stdout(log.try_clone().unwrap()).stderr(log);
-    let broker = Owned(command.spawn().unwrap());
-    let text = wait_for("the broker", || std::fs::read(anna.path("at.json")).ok());
-    let at: serde_json::Value = serde_json::from_slice(&text).unwrap();
-    (broker, at["http"].as_str().unwrap().rsplit(':').next().unwrap().to_owned())
+    let mut broker = Owned(command.spawn().unwrap());
+    wait_for("the broker", || {
+        let ended = broker.0.try_wait().unwrap();
+        assert!(ended.is_none(), "the broker ended: {}", anna.read("broker.log"));
+        anna.path("at.json").exists().then_some(())
+    });
+    broker
 }
 
 /// A broker and those who use it: the operator anna, whose context is in use, and two clusters.
@@ -61,6 +62,8 @@ pub(crate) struct Town {
     pub(crate) anna: Person,
     pub(crate) url: String,
     broker: Option<Owned>,
+    /// Kept while the broker is away: no outgoing connection gets it then, nor another test.
+    port: Port,
 }
 
 impl Town {
@@ -74,13 +77,14 @@ impl Town {
         }
         // What is due ends soon after a start, so that no test has to wait for it.
         std::fs::write(anna.path("policy.toml"), "recovery_grace = \"1s\"\n").unwrap();
-        let (broker, port) = serve(&anna, "0");
-        let url = format!("https://127.0.0.1:{port}");
+        let port = Port::reserve().unwrap();
+        let broker = serve(&anna, &port);
+        let url = format!("https://127.0.0.1:{}", port.number());
         for name in ["anna", "shop", "edge"] {
             let path = format!("--cert-path certs/{name} --broker-url {url}");
             anna.ok(&format!("config set-context {name} {path}"));
         }
-        Self { anna, url, broker: Some(broker) }
+        Self { anna, url, broker: Some(broker), port }
     }
 
     /// edge says that it has so many cores, a GiB for each, all of them free.
@@ -108,8 +112,7 @@ impl Town {
     /// Kills the broker, and starts it again where it was.
     pub(crate) fn restart(&mut self) {
         self.stop();
-        let port = self.url.rsplit(':').next().unwrap();
-        self.broker = Some(serve(&self.anna, port).0);
+        self.broker = Some(serve(&self.anna, &self.port));
     }
 
     /// Runs a command as shop or edge.
@@ -130,8 +133,21 @@ impl Town {
     /// One reservation, as the operator sees it.
     #[track_caller]
     pub(crate) fn reservation(&self, id: &str) -> serde_json::Value {
-        let list = self.anna.ok(&format!("get reservations {id} -o json"));
-        serde_json::from_str::<serde_json::Value>(&list).unwrap()[0].clone()
+        self.asked(&format!("get reservations {id} -o json"))[0].clone()
+    }
+
+    /// What the operator is answered, in JSON. A connection may break on a machine that stands still for a
+    /// while; to ask again changes nothing.
+    #[track_caller]
+    pub(crate) fn asked(&self, line: &str) -> serde_json::Value {
+        wait_for(line, || {
+            let ended = self.anna.run(line);
+            if ended.status == UNANSWERED {
+                return None;
+            }
+            assert_eq!(ended.status, 0, "{line}: {ended:?}");
+            Some(serde_json::from_str(&ended.out).unwrap())
+        })
     }
 
     pub(crate) fn follow(&self, who: &str, line: &str) -> Owned {

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
+use sublet_testkit::Port;
 use sublet_wire::client::{Credentials, Options};
 use sublet_wire::v1::{Quantities, ReservationRequest};
 use tokio::time::Instant;
@@ -31,8 +32,9 @@ pub(crate) struct Fleet {
     authority: String,
     issuer: Issuer<'static, KeyPair>,
     broker: Option<Owned>,
-    http: SocketAddr,
-    health: SocketAddr,
+    /// Kept while the broker is away: those who try to reach it then connect from any port that nobody
+    /// listens on, and one would even reach itself.
+    ports: [Port; 2],
     flags: &'static str,
 }
 
@@ -51,15 +53,19 @@ impl Fleet {
         let authority = anna.read("ca/ca.crt");
         let key = KeyPair::from_pem(&anna.read("ca/ca.key")).unwrap();
         let issuer = Issuer::from_ca_cert_pem(&authority, key).unwrap();
-        let nowhere: SocketAddr = "127.0.0.1:0".parse().unwrap();
-        let mut fleet =
-            Self { anna, authority, issuer, broker: None, http: nowhere, health: nowhere, flags };
+        let ports = [(); 2].map(|()| Port::reserve().unwrap());
+        let mut fleet = Self { anna, authority, issuer, broker: None, ports, flags };
         fleet.start();
-        let text = wait_for("the broker", || fs::read(fleet.anna.path("at.json")).ok());
-        let at: serde_json::Value = serde_json::from_slice(&text).unwrap();
-        fleet.http = at["http"].as_str().unwrap().parse().unwrap();
-        fleet.health = at["health"].as_str().unwrap().parse().unwrap();
+        wait_for("the broker", || {
+            fleet.check_alive();
+            fleet.anna.path("at.json").exists().then_some(())
+        });
         fleet
+    }
+
+    /// Where it serves, and where it says whether it is ready.
+    fn at(&self) -> [SocketAddr; 2] {
+        self.ports.each_ref().map(|port| ([127, 0, 0, 1], port.number()).into())
     }
 
     /// Starts the broker, where it was before if it was anywhere.
@@ -69,7 +75,8 @@ impl Fleet {
                     --policy policy.toml";
         let mut words: Vec<_> =
             line.split_whitespace().chain(self.flags.split_whitespace()).collect();
-        let (port, health) = (self.http.port().to_string(), self.health.to_string());
+        let [http, health] = self.at();
+        let (port, health) = (http.port().to_string(), health.to_string());
         words.extend(["--http-port", &port, "--health-probe-bind-address", &health]);
         let path = self.anna.path("broker.log");
         let log = File::options().create(true).append(true).open(path).unwrap();
@@ -89,7 +96,7 @@ impl Fleet {
     #[track_caller]
     pub(crate) fn wait_ready(&mut self) -> Duration {
         let begin = Instant::now();
-        while !is_ready(self.health) {
+        while !is_ready(self.at()[1]) {
             self.check_alive();
             assert!(begin.elapsed() < BACK_WITHIN, "the broker did not come back: {}", self.said());
             std::thread::sleep(Duration::from_millis(5));
@@ -126,7 +133,7 @@ impl Fleet {
     }
 
     fn options_of(&self, credentials: Credentials) -> Options {
-        Options::new(vec![format!("https://{}", self.http)], credentials)
+        Options::new(vec![format!("https://{}", self.at()[0])], credentials)
     }
 
     /// Where the log is.
@@ -136,7 +143,7 @@ impl Fleet {
 }
 
 /// How long a broker that was killed may take until it serves again.
-const BACK_WITHIN: Duration = Duration::from_secs(20);
+const BACK_WITHIN: Duration = sublet_testkit::wait::PATIENCE;
 
 /// What `/readyz` says.
 fn is_ready(at: SocketAddr) -> bool {

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rcgen::{KeyPair, PKCS_ED25519};
 use sublet_agent::metrics::Metrics;
@@ -14,6 +13,7 @@ use sublet_agent::relay::{
 use sublet_agent::transport::{Broker as _, Feed, Http, News};
 use sublet_core::id::ClusterId;
 use sublet_core::time::{Span, Time};
+use sublet_testkit::wait::PATIENCE;
 use sublet_wire::client::{Credentials, Options};
 use sublet_wire::v1::Message;
 
@@ -76,7 +76,7 @@ impl Agent {
                 }
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), found).await.expect("news")
+        tokio::time::timeout(PATIENCE, found).await.expect("news")
     }
 
     async fn message(&mut self) -> Message {

@@ -4,12 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use sublet_testkit::wait::PATIENCE;
 use sublet_testkit::{Cluster, Process, Recipe, wait_for};
 
-const PATIENCE: Duration = Duration::from_mins(1);
 /// The operator, whose context is in use.
 const OPERATOR: &str = "admin";
 

@@ -11,14 +11,13 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use sublet_testkit::wait::Stopwatch;
+use sublet_testkit::wait::{PATIENCE, Stopwatch};
 use sublet_testkit::{Cluster, Nodes, Part, Pods, Process, Setup};
 
 use crate::broker::{Broker, program};
 use crate::used::{Meter, print_memory, row};
 use crate::{agents, latency};
 
-const PATIENCE: Duration = Duration::from_mins(1);
 const IDLE: Duration = Duration::from_mins(2);
 const CHURN: Duration = Duration::from_secs(30);
 const STARTS: usize = 9;

@@ -10,14 +10,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use sublet_testkit::wait::{Stopwatch, wall};
+use sublet_testkit::wait::{PATIENCE, Stopwatch, wall};
 use sublet_testkit::{Cluster, wait_for};
 
 use crate::broker::Broker;
 use crate::used::row;
 
 const TRIALS: usize = 50;
-const PATIENCE: Duration = Duration::from_secs(20);
 const REQUESTS: &str = "/apis/rear.fluidos.eu/v1alpha1/namespaces/default/resourcerequests";
 const BORROWED: &str = "/apis/rear.fluidos.eu/v1alpha1/namespaces/sublet/reservationinstructions";
 const LENT: &str = "/apis/rear.fluidos.eu/v1alpha1/namespaces/sublet/providerinstructions";

@@ -5,40 +5,26 @@ use std::path::{Path, PathBuf};
 use super::setup::{Part, Setup};
 use crate::binaries::Binaries;
 use crate::pki::Pki;
+use crate::port::Port;
 use crate::process::Recipe;
 
 /// Nodes with this annotation are KWOK's; others are left alone, so that a test can have nodes of its
 /// own making, and so that virtual nodes keep their own kubelet.
 pub(crate) const KWOK_NODE: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 
-/// Where the parts of a cluster listen.
-#[derive(Clone, Copy, Debug)]
+/// Where the state and the API are, also after a restart. The other parts listen somewhere else each
+/// time that they are started: nobody but the testkit looks for them.
+#[derive(Debug)]
 pub(super) struct Ports {
-    pub(super) etcd: u16,
-    pub(super) etcd_peer: u16,
-    pub(super) api: u16,
-    pub(super) controller_manager: u16,
-    pub(super) scheduler: u16,
-    pub(super) kwok: u16,
-}
-
-impl Ports {
-    /// The one that says whether a part is ready.
-    pub(super) const fn of(self, part: Part) -> u16 {
-        match part {
-            Part::Etcd => self.etcd,
-            Part::ApiServer => self.api,
-            Part::ControllerManager => self.controller_manager,
-            Part::Scheduler => self.scheduler,
-            Part::Kwok => self.kwok,
-        }
-    }
+    pub(super) etcd: Port,
+    pub(super) etcd_peer: Port,
+    pub(super) api: Port,
 }
 
 /// What all parts of one cluster share.
 pub(super) struct Flags<'a> {
     pub(super) setup: &'a Setup,
-    pub(super) ports: Ports,
+    pub(super) ports: &'a Ports,
     pub(super) pki: &'a Pki,
     pub(super) kubeconfig: &'a Path,
     pub(super) data: PathBuf,
@@ -55,15 +41,20 @@ impl Flags<'_> {
             Part::Kwok => self.kwok(),
         };
         let others = self.setup.flags.iter().filter(|(of, _)| *of == part);
-        Recipe::new(binaries.path(part.program()))
+        let recipe = Recipe::new(binaries.path(part.program()))
             .args(own)
-            .args(others.map(|(_, flag)| flag.clone()))
+            .args(others.map(|(_, flag)| flag.clone()));
+        match part {
+            Part::Etcd | Part::ApiServer => recipe,
+            Part::ControllerManager | Part::Scheduler => recipe.port("--secure-port="),
+            Part::Kwok => recipe.port("--server-address=127.0.0.1:"),
+        }
     }
 
     fn etcd(&self) -> Vec<String> {
         let Ports { etcd, etcd_peer, .. } = self.ports;
-        let (client, peer) =
-            (format!("https://127.0.0.1:{etcd}"), format!("http://127.0.0.1:{etcd_peer}"));
+        let client = format!("https://127.0.0.1:{}", etcd.number());
+        let peer = format!("http://127.0.0.1:{}", etcd_peer.number());
         vec![
             "--name=main".to_owned(),
             path("--data-dir", &self.data),
@@ -86,9 +77,10 @@ impl Flags<'_> {
     fn api_server(&self) -> Vec<String> {
         let Ports { etcd, api, .. } = self.ports;
         let Pki { ca, admin, accounts, .. } = self.pki;
-        let mut flags = self.serving(api);
+        let mut flags = self.serving();
         flags.extend([
-            format!("--etcd-servers=https://127.0.0.1:{etcd}"),
+            format!("--secure-port={}", api.number()),
+            format!("--etcd-servers=https://127.0.0.1:{}", etcd.number()),
             path("--etcd-cafile", &ca.certificate),
             path("--etcd-certfile", &admin.certificate),
             path("--etcd-keyfile", &admin.key),
@@ -116,7 +108,7 @@ impl Flags<'_> {
 
     fn controller_manager(&self) -> Vec<String> {
         let Pki { ca, accounts, .. } = self.pki;
-        let mut flags = self.serving(self.ports.controller_manager);
+        let mut flags = self.serving();
         flags.extend([
             path("--kubeconfig", self.kubeconfig),
             "--leader-elect=false".to_owned(),
@@ -132,7 +124,7 @@ impl Flags<'_> {
     }
 
     fn scheduler(&self) -> Vec<String> {
-        let mut flags = self.serving(self.ports.scheduler);
+        let mut flags = self.serving();
         flags.extend([
             path("--kubeconfig", self.kubeconfig),
             "--leader-elect=false".to_owned(),
@@ -147,17 +139,15 @@ impl Flags<'_> {
         vec![
             path("--kubeconfig", self.kubeconfig),
             format!("--manage-nodes-with-annotation-selector={annotation}={value}"),
-            format!("--server-address=127.0.0.1:{}", self.ports.kwok),
             path("--tls-cert-file", &self.pki.server.certificate),
             path("--tls-private-key-file", &self.pki.server.key),
         ]
     }
 
     /// How a part of Kubernetes serves: on loopback, with the cluster's certificate.
-    fn serving(&self, port: u16) -> Vec<String> {
+    fn serving(&self) -> Vec<String> {
         vec![
             "--bind-address=127.0.0.1".to_owned(),
-            format!("--secure-port={port}"),
             path("--tls-cert-file", &self.pki.server.certificate),
             path("--tls-private-key-file", &self.pki.server.key),
         ]

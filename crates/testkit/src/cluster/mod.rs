@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 pub use setup::{Part, Setup};
 
@@ -26,17 +25,10 @@ use crate::guardian::Guardian;
 use crate::http::Identity;
 use crate::kubeconfig::User;
 use crate::pki::Pki;
-use crate::port;
+use crate::port::{Port, is_taken, start_on_free};
 use crate::process::{Process, Recipe};
-use crate::wait::wait_for;
+use crate::wait::{START_PATIENCE, wait_for};
 use flags::{Flags, Ports};
-
-/// How long a process may take to become ready on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(3);
-/// How often other ports are tried, when somebody was faster.
-const PORT_TRIES: u32 = 5;
-/// How all of the programs put that.
-const PORT_TAKEN: &str = "address already in use";
 
 /// A running cluster.
 #[derive(Debug)]
@@ -57,22 +49,18 @@ pub struct Cluster {
 impl Cluster {
     /// Starts a cluster, and returns when all of it is ready.
     pub fn start(setup: Setup) -> Result<Self, Error> {
-        let mut tries = 1;
-        loop {
+        start_on_free(|| {
             let cluster = Self::new(setup.clone())?;
             match cluster.start_parts() {
-                Err(Error::Ended { tail, .. })
-                    if tail.contains(PORT_TAKEN) && tries < PORT_TRIES =>
-                {
-                    tries += 1;
-                }
+                Ok(()) => Ok(cluster),
                 Err(error) => {
-                    cluster.folder.keep();
-                    return Err(error);
+                    if !is_taken(&error) {
+                        cluster.folder.keep();
+                    }
+                    Err(error)
                 }
-                Ok(()) => return Ok(cluster),
             }
-        }
+        })
     }
 
     /// Starts some clusters at once.
@@ -93,11 +81,8 @@ impl Cluster {
         let folder = Folder::new(&setup.name).map_err(during(|| "making a folder".to_owned()))?;
         let guardian = Guardian::start().map_err(during(|| "starting sh".to_owned()))?;
         let pki = Pki::make(&folder.path().join("pki"))?;
-        let none_free = || std::io::Error::other("none is free");
-        let [etcd, etcd_peer, api, controller_manager, scheduler, kwok] = port::free()
-            .ok_or_else(none_free)
-            .map_err(during(|| "looking for ports".to_owned()))?;
-        let ports = Ports { etcd, etcd_peer, api, controller_manager, scheduler, kwok };
+        let [etcd, etcd_peer, api] = Port::reserve_all()?;
+        let ports = Ports { etcd, etcd_peer, api };
         let cluster = Self {
             name: setup.name.clone(),
             parts: BTreeMap::new(),
@@ -119,7 +104,7 @@ impl Cluster {
     fn with_parts(mut self) -> Self {
         let flags = Flags {
             setup: &self.setup,
-            ports: self.ports,
+            ports: &self.ports,
             pki: &self.pki,
             kubeconfig: &self.kubeconfig,
             data: self.folder().join("etcd"),
@@ -142,7 +127,7 @@ impl Cluster {
         for part in &users {
             self.part(*part).start()?;
         }
-        users.into_iter().try_for_each(|part| self.wait_until_ready(part))
+        users.into_iter().try_for_each(|part| self.start_part(part))
     }
 
     /// What it is called.
@@ -162,7 +147,7 @@ impl Cluster {
 
     /// Where its API is.
     pub fn url(&self) -> String {
-        format!("https://127.0.0.1:{}", self.ports.api)
+        format!("https://127.0.0.1:{}", self.ports.api.number())
     }
 
     /// The certificate of its CA, in a file.
@@ -172,7 +157,7 @@ impl Cluster {
 
     /// Its API, as its administrator.
     pub fn api(&self) -> Api {
-        self.serving(Part::ApiServer)
+        Api::new(self.ports.api.number(), self.identity.clone())
     }
 
     /// The process of a part, to be killed, frozen or looked at.
@@ -180,11 +165,13 @@ impl Cluster {
         &self.parts[&part]
     }
 
-    /// Starts a part on its ports and data, also one that was killed or left out at first, and
-    /// returns when it is ready.
+    /// Starts a part, if it does not run, on its data, and the API where it was: also one that was
+    /// killed or left out at first. Returns when it is ready.
     pub fn start_part(&self, part: Part) -> Result<(), Error> {
-        self.part(part).start()?;
-        self.wait_until_ready(part)
+        start_on_free(|| {
+            self.part(part).start()?;
+            self.wait_until_ready(part)
+        })
     }
 
     /// A process that belongs to this cluster and does not run yet: an agent, a controller. Its log is
@@ -208,7 +195,7 @@ impl Cluster {
         Host {
             name: self.name.clone(),
             api: self.api(),
-            port: self.ports.api,
+            port: self.ports.api.number(),
             ca: self.ca().to_owned(),
             folder: self.folder().to_owned(),
             guardian: self.guardian.clone(),
@@ -230,10 +217,6 @@ impl Cluster {
         self.part(part).pid().is_some()
     }
 
-    fn serving(&self, part: Part) -> Api {
-        Api::new(self.ports.of(part), self.identity.clone())
-    }
-
     /// Waits until a part does its work; one that ends instead is an error with its last words.
     pub fn wait_until_ready(&self, part: Part) -> Result<(), Error> {
         let process = self.part(part);
@@ -242,15 +225,20 @@ impl Cluster {
             Err(error) => Some(Err(error)),
         };
         let what = format!("{} of {}", process.name(), self.name);
-        wait_for(&what, PATIENCE, look).unwrap_or_else(|late| {
+        wait_for(&what, START_PATIENCE, look).unwrap_or_else(|late| {
             let (log, tail) = (process.log().to_owned(), process.log_tail());
             Err(Error::NotReady { late, log, tail })
         })
     }
 
     fn is_ready(&self, part: Part) -> bool {
-        let itself = self.serving(part);
-        let api = self.api();
+        let listens_on = match part {
+            Part::Etcd => Some(self.ports.etcd.number()),
+            Part::ApiServer => Some(self.ports.api.number()),
+            Part::ControllerManager | Part::Scheduler | Part::Kwok => self.part(part).port(),
+        };
+        let Some(at) = listens_on else { return false };
+        let (itself, api) = (Api::new(at, self.identity.clone()), self.api());
         match part {
             Part::Etcd | Part::Scheduler | Part::Kwok => itself.serves("/readyz"),
             // The namespace is made just after the server is ready.

@@ -6,11 +6,11 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519};
 use serde_json::{Value, json};
 
-use super::{KEYS, PATIENCE};
+use super::KEYS;
 use crate::api::Api;
 use crate::cluster::Cluster;
 use crate::error::Error;
-use crate::wait::wait_for;
+use crate::wait::{PATIENCE, wait_for};
 
 /// Links two clusters with Liqo, as requester and provider: three things pass from one to the other,
 /// the nonce, the offer of a tenant, and the identity that it gets.

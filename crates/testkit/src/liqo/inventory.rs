@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::PATIENCE;
 use crate::api::Api;
 use crate::error::Error;
-use crate::wait::wait_for;
+use crate::wait::{PATIENCE, wait_for};
 
 const COLLECTIONS: [&str; 26] = [
     "/apis/authentication.liqo.io/v1beta1/resourceslices",
@@ -55,13 +54,32 @@ pub fn inventory(api: &Api) -> Result<BTreeSet<String>, Error> {
 /// link has not been used.
 const PASSING: [&str; 3] =
     ["deployment.kubernetes.io/", "control-plane.alpha.kubernetes.io/", "sublet.io/unused-as-"];
+/// What is in the names of all that is Liqo's or ours, or in the labels and annotations that they give.
+const THEIRS: [&str; 3] = ["liqo", "sublet", "fluidos.eu"];
 
-/// An object: its collection, what is to be as it was (labels, annotations, finalizers, spec, what a role allows,
-/// who has it, and whether it is being deleted), and last its namespace and name.
+/// An object: its collection, what is to be as it was, and last its namespace and name. Of what is Liqo's or ours
+/// that is labels, annotations, finalizers, spec, what a role allows, who has it; of everything, whether it is being
+/// deleted. Kubernetes' own controllers complete what is theirs whenever they come to it, so of the rest nothing more.
 pub fn described(collection: &str, object: &Value) -> String {
     let metadata = &object["metadata"];
     let text = |key: &str| metadata[key].as_str().unwrap_or_default();
     let is_going = if metadata["deletionTimestamp"].is_null() { "" } else { "going " };
+    let theirs = is_theirs(collection, metadata).then(|| format!("{} ", state(collection, object)));
+    let theirs = theirs.unwrap_or_default();
+    format!("{collection} {is_going}{theirs}{}/{}", text("namespace"), text("name"))
+}
+
+/// Is it Liqo's or ours, or has one of them put something on it?
+fn is_theirs(collection: &str, metadata: &Value) -> bool {
+    let words = [&metadata["namespace"], &metadata["name"]].map(Value::as_str);
+    let keys = [&metadata["labels"], &metadata["annotations"]];
+    let keys = keys.into_iter().filter_map(Value::as_object).flat_map(Map::keys);
+    let mut all = words.into_iter().flatten().chain(keys.map(String::as_str)).chain([collection]);
+    all.any(|word| THEIRS.iter().any(|mark| word.contains(mark)))
+}
+
+fn state(collection: &str, object: &Value) -> Value {
+    let metadata = &object["metadata"];
     // Somebody holds a lease, and renews it all the time.
     let spec = if collection.ends_with("/leases") { &Value::Null } else { &object["spec"] };
     let mut state = json!({
@@ -80,5 +98,49 @@ pub fn described(collection: &str, object: &Value) -> String {
     if !lasting.is_empty() {
         state["annotations"] = lasting.into();
     }
-    format!("{collection} {is_going}{state} {}/{}", text("namespace"), text("name"))
+    state
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+
+    fn role(name: &str, verb: &str, annotations: &Value) -> String {
+        let object = json!({
+            "metadata": { "name": name, "annotations": annotations },
+            "rules": [{ "verbs": [verb] }],
+        });
+        described(ROLES, &object)
+    }
+
+    #[test]
+    fn what_is_liqos_or_ours_is_compared_with_all_that_is_to_last() {
+        for name in ["liqo-webhook", "sublet-agent"] {
+            assert_ne!(role(name, "get", &json!({})), role(name, "delete", &json!({})));
+            let touched = json!({ "liqo.io/cordon": "true" });
+            assert_ne!(role(name, "get", &json!({})), role(name, "get", &touched));
+            let passing = json!({ "sublet.io/unused-as-provider": "now" });
+            assert_eq!(role(name, "get", &json!({})), role(name, "get", &passing));
+        }
+    }
+
+    #[test]
+    fn what_is_kubernetes_own_is_compared_by_name_until_somebody_of_ours_touches_it() {
+        let before = role("admin", "get", &json!({}));
+        assert_eq!(before, format!("{ROLES} /admin"));
+        assert_eq!(
+            before,
+            role("admin", "delete", &json!({ "node.alpha.kubernetes.io/ttl": "0" }))
+        );
+        assert_ne!(before, role("admin", "get", &json!({ "liqo.io/cordon": "true" })));
+    }
+
+    #[test]
+    fn what_is_being_deleted_is_not_as_before() {
+        let there = json!({ "metadata": { "name": "worker" } });
+        let going = json!({ "metadata": { "name": "worker", "deletionTimestamp": "now" } });
+        assert_ne!(described("/api/v1/nodes", &there), described("/api/v1/nodes", &going));
+    }
 }

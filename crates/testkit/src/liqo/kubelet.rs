@@ -1,5 +1,6 @@
 //! Plays kubelet for Liqo: a thread that starts a virtual kubelet for each Deployment that Liqo makes
-//! for one, stops it when the Deployment is gone, and starts again what ended by itself.
+//! for one, stops it when the Deployment is gone, and starts again what ended by itself, on another port:
+//! somebody may have taken the one that it had.
 //!
 //! What a test has killed stays dead until the test starts it again.
 
@@ -16,9 +17,8 @@ use serde_json::Value;
 
 use crate::api::exchange;
 use crate::cluster::Host;
-use crate::error::{Error, during};
+use crate::error::Error;
 use crate::http::{Connection, Request};
-use crate::port;
 use crate::process::{Process, Recipe, Signal};
 use crate::wait::{Stopwatch, pause};
 
@@ -40,14 +40,9 @@ struct Attended {
 }
 
 impl Attended {
-    /// Did it end by itself, and not just now?
-    fn is_due(&self) -> bool {
-        self.process.ended().is_some() && self.since.elapsed() >= RESTART_AFTER
-    }
-
     /// Starts it again if it ended by itself, and not just now.
     fn attend(&mut self) -> Result<(), Error> {
-        if self.is_due() {
+        if self.process.ended().is_some() && self.since.elapsed() >= RESTART_AFTER {
             self.since = Stopwatch::start();
             self.process.start()?;
         }
@@ -187,9 +182,8 @@ impl Duty {
     }
 
     fn ensure(&self, key: String, wanted: Wanted) -> Result<(), Error> {
-        // One that ended is started anew, on another port: somebody may have been faster with the first.
-        if lock(&self.running).get(&key).is_some_and(|running| !running.attended.is_due()) {
-            return Ok(());
+        if let Some(running) = lock(&self.running).get_mut(&key) {
+            return running.attended.attend();
         }
         let process = Arc::new(self.host.process(&wanted.name, self.recipe(&wanted)?));
         process.start()?;
@@ -202,14 +196,11 @@ impl Duty {
     fn recipe(&self, wanted: &Wanted) -> Result<Recipe, Error> {
         let Wanted { name, namespace, account, arguments, variables, .. } = wanted;
         let kubeconfig = self.host.account(namespace, account)?;
-        let none_free =
-            || during(|| "looking for a port".to_owned())(std::io::Error::other("none"));
-        let [port] = port::free().ok_or_else(none_free)?;
         let recipe = Recipe::new(&self.program)
             .args(arguments.iter().cloned())
             .arg(format!("--home-kubeconfig={}", kubeconfig.display()))
             .arg("--certificate-type=self-signed")
-            .arg(format!("--listen-port={port}"))
+            .port("--listen-port=")
             // The same for every start: it is the name under which it holds its lease.
             .env("POD_NAME", name)
             .env("POD_NAMESPACE", namespace)

@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -30,17 +29,15 @@ use crate::api::Api;
 use crate::binaries::{Binaries, Kit, Program};
 use crate::cluster::{Cluster, Part};
 use crate::error::{Error, during};
-use crate::port;
+use crate::port::{Port, start_on_free};
 use crate::process::Process;
-use crate::wait::wait_for;
+use crate::wait::{START_PATIENCE, wait_for};
 use chart::Chart;
 use controllers::Controllers;
 use kubelet::Kubelet;
 
 /// Where Liqo lives in its cluster.
 pub(crate) const NAMESPACE: &str = "liqo";
-/// How long Liqo may take to come up on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(3);
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/liqo/deployments";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -62,6 +59,8 @@ pub struct Liqo {
     // Before the processes, so that it does not start them again.
     kubelet: Kubelet,
     controllers: BTreeMap<Controller, Arc<Process>>,
+    /// Where the webhook listens, also after a restart: the lists of webhooks say so.
+    _webhook: Port,
 }
 
 impl Liqo {
@@ -119,24 +118,30 @@ impl Installation<'_> {
         // Not before: the garbage collector would learn of the kinds late.
         self.cluster.part(Part::ControllerManager).start()?;
         self.install_objects(&api)?;
-        let none_free =
-            || during(|| "looking for a port".to_owned())(std::io::Error::other("none"));
-        let [webhook] = port::free().ok_or_else(none_free)?;
-        let host = self.cluster.host();
-        let controllers = Controllers { cluster: self.cluster, binaries: self.binaries, webhook };
-        api.create_all(DEPLOYMENTS, &controllers.deployments(self.tier))?;
-        let controllers = controllers.processes(self.tier)?;
-        controllers.values().try_for_each(|process| process.start())?;
-        self.cluster.wait_until_ready(Part::ControllerManager)?;
-        for (controller, process) in &controllers {
-            self.wait_until_at_work(*controller, process, webhook)?;
-        }
+        let (webhook, controllers) = start_on_free(|| self.start_controllers())?;
         if self.tier == Tier::Full {
-            self.install_webhooks(&api, webhook)?;
+            self.install_webhooks(&api, webhook.number())?;
         }
         let program = self.binaries.path(Program::LiqoVirtualKubelet).to_owned();
-        let kubelet = Kubelet::start(host, program, controllers.values().cloned().collect());
-        Ok(Liqo { kubelet, controllers })
+        let attended = controllers.values().cloned().collect();
+        let kubelet = Kubelet::start(self.cluster.host(), program, attended);
+        Ok(Liqo { kubelet, controllers, _webhook: webhook })
+    }
+
+    /// Starts the controllers, and returns when they are at work; and where the webhook listens.
+    fn start_controllers(&self) -> Result<(Port, BTreeMap<Controller, Arc<Process>>), Error> {
+        let port = Port::reserve()?;
+        let webhook = port.number();
+        let controllers = Controllers { cluster: self.cluster, binaries: self.binaries, webhook };
+        let processes = controllers.processes(self.tier)?;
+        processes.values().try_for_each(|process| process.start())?;
+        self.cluster.start_part(Part::ControllerManager)?;
+        for (controller, process) in &processes {
+            self.wait_until_at_work(*controller, process, webhook)?;
+        }
+        // Not before: they say on which port the webhook listens.
+        self.cluster.api().create_all(DEPLOYMENTS, &controllers.deployments(self.tier))?;
+        Ok((port, processes))
     }
 
     /// Liqo's kinds; returns when all of them are served and known to be, which is not the same: a
@@ -149,7 +154,7 @@ impl Installation<'_> {
             let (group, plural) = (word(&spec["group"]), word(&spec["names"]["plural"]));
             let version = word(&spec["versions"][0]["name"]);
             let path = format!("/apis/{group}/{version}");
-            wait_for(&format!("{plural} of {}", self.cluster.name()), PATIENCE, || {
+            wait_for(&format!("{plural} of {}", self.cluster.name()), START_PATIENCE, || {
                 let known = api.get(&path).ok()?;
                 let mut known = known["resources"].as_array()?.iter();
                 known.find(|resource| resource["name"] == plural)?;
@@ -210,7 +215,7 @@ impl Installation<'_> {
             Err(error) => Some(Err(error)),
         };
         let what = format!("{} of {}", process.name(), self.cluster.name());
-        wait_for(&what, PATIENCE, look).unwrap_or_else(|late| {
+        wait_for(&what, START_PATIENCE, look).unwrap_or_else(|late| {
             let (log, tail) = (process.log().to_owned(), process.log_tail());
             Err(Error::NotReady { late, log, tail })
         })

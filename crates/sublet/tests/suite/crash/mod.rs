@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sublet_core::id::Revision;
+use sublet_testkit::wait::PATIENCE;
 use sublet_wire::client::{Client, Options, Page, ReservationQuery};
 use sublet_wire::v1::Reservation;
 use tempfile::TempDir;
@@ -252,7 +253,7 @@ impl Siege {
         };
         let begin = Instant::now();
         while let Some(first) = objections().first() {
-            assert!(begin.elapsed() < Duration::from_secs(20), "{first}");
+            assert!(begin.elapsed() < PATIENCE, "{first}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sublet_testkit::wait::PATIENCE;
 use sublet_testkit::{Cluster, Nodes, Setup, wait_for};
 
 use super::advertising::asked_over_tls;
-use super::member::{Member, PATIENCE, REQUEST, at_broker, comes, page};
+use super::member::{Member, REQUEST, at_broker, comes, page};
 use crate::broker::Town;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -4,9 +4,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::Value;
+use sublet_testkit::wait::PATIENCE;
 use sublet_testkit::{Cluster, Process, Recipe, wait_for};
 
 use crate::broker::Town;
@@ -25,7 +25,6 @@ spec:
 ";
 
 const RBAC: &str = include_str!("../../../../../deploy/agent/rbac.yaml");
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 const NAMESPACE: &str = "sublet";
 
 /// A cluster that takes part.
@@ -72,6 +71,13 @@ impl Member {
         self.cluster.folder().join(format!("{name}.at.json"))
     }
 
+    /// Deletes something, and returns when it is gone.
+    #[track_caller]
+    pub(crate) fn delete(&self, kind: &str, name: &str) {
+        let timeout = format!("--timeout={}s", PATIENCE.as_secs());
+        self.cluster.kubectl(&["delete", kind, name, &timeout]).unwrap();
+    }
+
     /// An object in the agents' namespace, if it is there.
     pub(crate) fn object(&self, kind: &str, name: &str) -> Option<Value> {
         let of = |cluster: &Cluster| cluster.kubectl_json(&["get", kind, name, "-n", NAMESPACE]);
@@ -88,7 +94,7 @@ pub(crate) fn comes<T>(agent: &Process, what: &str, look: impl FnMut() -> Option
 
 /// A cluster as the operator sees it at the broker, if it has advertised.
 pub(crate) fn at_broker(town: &Town, cluster: &str) -> Option<Value> {
-    let list: Value = serde_json::from_str(&town.anna.ok("get clusters -o json")).ok()?;
+    let list = town.asked("get clusters -o json");
     list.as_array()?.iter().find(|one| one["clusterID"] == cluster).cloned()
 }
 

@@ -74,7 +74,7 @@ fn a_request_in_one_cluster_is_an_instruction_in_two_until_it_is_deleted() {
         (kept["spec"]["resources"]["lent"]["cpu"] == "4").then_some(())
     });
 
-    shop.cluster.kubectl(&["delete", "resourcerequest", "burst", "--timeout=60s"]).unwrap();
+    shop.delete("resourcerequest", "burst");
     for (member, agent, kind) in
         [(shop, shop_agent, "reservationinstructions"), (edge, edge_agent, "providerinstructions")]
     {

@@ -3,18 +3,18 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use sublet_testkit::wait::Stopwatch;
+use sublet_testkit::wait::{PATIENCE, Stopwatch};
 use sublet_testkit::{Process, wait_for};
 
-use super::figures::print_count;
+use super::figures::Table;
 use super::life;
-use super::stage::{PATIENCE, Stage};
+use super::stage::Stage;
 
 const SLICES: usize = 20;
 const LIMIT_KIB: u64 = 25 * 1024;
 
 /// Measures, and prints rows.
-pub(super) fn measure(stage: &mut Stage) -> Result<()> {
+pub(super) fn measure(stage: &mut Stage, table: &mut Table) -> Result<()> {
     stage.add_others()?;
     stage.start_agents(&[])?;
     let requester = stage.requester()?;
@@ -41,16 +41,11 @@ pub(super) fn measure(stage: &mut Stage) -> Result<()> {
     })?;
     let after = resident(stage.agent()?)?;
     let text = |kib: u64| format!("{}.{} MiB", kib / 1024, kib % 1024 * 10 / 1024);
-    print_count("agent, nothing borrowed: resident", &text(before), "", true);
+    table.count("agent, nothing borrowed: resident", &text(before), None);
     let what = format!("agent, {links} links and {SLICES} slices: resident");
-    print_count(&what, &text(held), "< 25 MiB", held < LIMIT_KIB);
-    print_count("agent, all given back: resident", &text(after), "", true);
-    print_count(
-        &format!("{SLICES} at once until all are Active"),
-        &format!("{took:.1} s"),
-        "",
-        true,
-    );
+    table.count(&what, &text(held), Some(("< 25 MiB", held < LIMIT_KIB)));
+    table.count("agent, all given back: resident", &text(after), None);
+    table.count(&format!("{SLICES} at once until all are Active"), &format!("{took:.1} s"), None);
     Ok(())
 }
 

@@ -10,13 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use sublet_testkit::wait::wall;
+use sublet_testkit::wait::{PATIENCE, wall};
 use sublet_testkit::{Api, Cluster};
 
 /// More than a trial brings, so that no watch ever waits for the reader.
 const AHEAD: usize = 4096;
-/// How long anything may take to be seen.
-const PATIENCE: Duration = Duration::from_mins(2);
 /// Before a list is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -160,7 +158,7 @@ impl Watch {
             }
             known = there;
             let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-            // Half a minute without news ends it, as an error; then it is listed again.
+            // A minute without news ends it, as an error; then it is listed again.
             drop(self.api.watch_after(self.kind.path(), version, |event| {
                 let object = &event["object"];
                 let name = name(object);

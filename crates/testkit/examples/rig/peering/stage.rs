@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use sublet_testkit::wait::PATIENCE;
 use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier, inventory, wait_for};
 
 use crate::agents;
 use crate::broker::Broker;
 
-/// How long anything may take on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_mins(2);
 /// The cluster that borrows.
 pub(super) const REQUESTER: &str = "rome";
 /// The cluster that lends, and two more.

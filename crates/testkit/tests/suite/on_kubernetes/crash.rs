@@ -55,6 +55,6 @@ fn a_part_that_was_left_out_at_first_can_be_started_later() {
     assert!(!cluster.runs(Part::ControllerManager));
     cluster.start_part(Part::ControllerManager).unwrap();
     // Only its controllers can finish this.
-    cluster.kubectl(&["delete", "namespace", "shop", "--timeout=120s"]).unwrap();
+    cluster.kubectl(&["delete", "namespace", "shop", "--timeout=2m"]).unwrap();
     assert_eq!(cluster.api().get("/api/v1/namespaces/shop").unwrap_err().status(), Some(404));
 }

@@ -4,12 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::{Value, json};
+use sublet_testkit::wait::{PATIENCE, START_PATIENCE};
 use sublet_testkit::{Cluster, Part, Setup, wait_for};
 
-const PATIENCE: Duration = Duration::from_mins(3);
 /// Where the victim writes what it has started; without it, the test is the one who kills.
 const VICTIM: &str = "SUBLET_TESTKIT_VICTIM";
 const ITSELF: &str =
@@ -40,7 +39,7 @@ fn the_processes_of_a_test_that_is_killed_with_sigkill_are_gone() {
         .stdout(Stdio::null())
         .spawn();
     let mut victim = Victim(command.unwrap());
-    let started = wait_for("the victim", PATIENCE, || {
+    let started = wait_for("the victim", START_PATIENCE, || {
         assert!(victim.0.try_wait().unwrap().is_none(), "the victim ended by itself");
         serde_json::from_slice::<Value>(&fs::read(&path).ok()?).ok()
     });

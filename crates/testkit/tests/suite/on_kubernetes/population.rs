@@ -1,12 +1,8 @@
 //! Nodes and pods that live.
 
 use serde_json::{Value, json};
-use sublet_testkit::wait::Stopwatch;
+use sublet_testkit::wait::{PATIENCE, Stopwatch};
 use sublet_testkit::{Cluster, Nodes, Part, Pods, Setup, wait_for};
-
-use std::time::Duration;
-
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The Ready condition of every node.
 fn readiness(cluster: &Cluster) -> Vec<Value> {

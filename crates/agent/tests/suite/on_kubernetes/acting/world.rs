@@ -16,7 +16,7 @@ use sublet_broker::limits::Limits;
 use sublet_core::time::Time;
 use sublet_crds::{ProviderInstruction, ReservationInstruction, ResourceRequest};
 use sublet_log::Memory;
-use sublet_testkit::{Cluster, Setup};
+use sublet_testkit::{Cluster, Port, Setup};
 use sublet_wire::client::{self, Options, ReservationQuery};
 use sublet_wire::v1::{Advertisement, Capabilities, Quantities, Reservation, ResourceMetrics};
 use tempfile::TempDir;
@@ -34,7 +34,8 @@ pub(super) struct House {
     pub(super) authority: Authority,
     certificates: TempDir,
     log: Arc<Memory>,
-    address: SocketAddr,
+    /// Kept while the broker is away: no outgoing connection gets it then, nor another test.
+    port: Port,
     broker: Option<Broker>,
 }
 
@@ -51,10 +52,9 @@ impl House {
         // By default nothing expires in the first minute after a start.
         write("policy.toml", "recovery_grace = \"1s\"\n");
         let log = Arc::new(Memory::default());
-        let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut house = Self { authority, certificates, log, address, broker: None };
+        let port = Port::reserve().unwrap();
+        let mut house = Self { authority, certificates, log, port, broker: None };
         house.open().await;
-        house.address = house.broker.as_ref().unwrap().addresses().http;
         house
     }
 
@@ -63,7 +63,7 @@ impl House {
         let config = Config {
             data_dir: self.certificates.path().to_owned(),
             policy: Some(self.certificates.path().join("policy.toml")),
-            http_address: Address::new(Some(self.address.ip()), self.address.port()),
+            http_address: Address::new(Some(self.address().ip()), self.address().port()),
             http_cert_path: self.certificates.path().to_owned(),
             health_probe_address: None,
             metrics_address: None,
@@ -88,7 +88,7 @@ impl House {
     }
 
     pub(super) fn address(&self) -> SocketAddr {
-        self.address
+        SocketAddr::from(([127, 0, 0, 1], self.port.number()))
     }
 }
 

@@ -49,11 +49,8 @@ fn an_agent_with_kubeconfigs_makes_a_node_of_a_request_and_takes_it_down() {
     let clock = Stopwatch::start();
     let request = format!("{REQUEST}  namespaces: [default]\n");
     shop.member.cluster.apply(&request).unwrap();
-    let usable = comes(&shop.agent, "the request to be usable", || {
-        shop.request("burst").filter(|found| found["status"]["phase"] == "Active")
-    });
+    let id = shop.usable("burst");
     println!("usable after {:?}", clock.elapsed());
-    let id = usable["status"]["reservationName"].as_str().unwrap();
     // liqoctl names it after the provider.
     let node = shop.get("/api/v1/nodes/edge").unwrap();
     let has = &node["status"]["allocatable"];
@@ -64,11 +61,11 @@ fn an_agent_with_kubeconfigs_makes_a_node_of_a_request_and_takes_it_down() {
     let runs = "sublet_agent_liqoctl_runs_total{outcome=\"succeeded\"}";
     assert!(counted.lines().any(|line| line.starts_with(runs)), "{counted}");
 
-    shop.member.cluster.kubectl(&["delete", "resourcerequest", "burst", "--timeout=60s"]).unwrap();
+    shop.member.delete("resourcerequest", "burst");
     comes(&edge.agent, "the capacity to be back", || {
         (at_broker(&town, "edge")?["resources"]["available"]["cpu"] == "16").then_some(())
     });
-    assert_eq!(town.reservation(id)["status"]["phase"], "Released");
+    assert_eq!(town.reservation(&id)["status"]["phase"], "Released");
     for (side, before) in sides.iter().zip(&before) {
         side.wait_until_as(before);
     }

@@ -1,9 +1,10 @@
 //! A request that changes its mind, and then its time is over.
 
 use serde_json::{Value, json};
+use sublet_testkit::wait::PATIENCE;
 use sublet_testkit::wait_for;
 
-use super::super::member::{PATIENCE, REQUEST, at_broker, comes};
+use super::super::member::{REQUEST, at_broker, comes};
 use super::side::{REQUESTS, Side};
 use crate::broker::Town;
 
@@ -49,10 +50,7 @@ fn wait_until_sized(town: &Town, [shop, edge]: [&Side; 2], id: &str, (cpu, memor
 /// Grown, shrunk and over, each by the request's spec alone.
 pub(super) fn a_request_grows_shrinks_and_expires(town: &Town, shop: &Side, edge: &Side) {
     shop.member.cluster.apply(&REQUEST.replace("burst", NAME)).unwrap();
-    let usable = comes(&shop.agent, "a request to be changed", || {
-        shop.request(NAME).filter(|found| found["status"]["phase"] == "Active")
-    });
-    let id = usable["status"]["reservationName"].as_str().unwrap();
+    let id = &shop.usable(NAME);
     let edit = |spec: Value| {
         let change = json!({ "spec": spec });
         shop.member.cluster.api().patch(&format!("{REQUESTS}/{NAME}"), &change).unwrap();
@@ -80,5 +78,5 @@ pub(super) fn a_request_grows_shrinks_and_expires(town: &Town, shop: &Side, edge
         let free = at_broker(town, "edge")?["resources"]["available"].clone();
         (free["cpu"] == "16").then_some(())
     });
-    shop.member.cluster.kubectl(&["delete", "resourcerequest", NAME, "--timeout=60s"]).unwrap();
+    shop.member.delete("resourcerequest", NAME);
 }

@@ -1,10 +1,10 @@
 //! Many reservations at once, in all directions between three clusters that each lend and borrow.
 
 use serde_json::{Value, json};
-use sublet_testkit::wait::Stopwatch;
+use sublet_testkit::wait::{PATIENCE, Stopwatch};
 use sublet_testkit::{Setup, Signal, wait_for};
 
-use super::super::member::{PATIENCE, at_broker};
+use super::super::member::at_broker;
 use super::dice::Dice;
 use super::side::{self, REQUESTS, Side};
 use crate::broker::Town;

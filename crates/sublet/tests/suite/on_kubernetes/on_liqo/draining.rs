@@ -13,7 +13,7 @@ use crate::broker::Town;
 const BUDGET: &str = "/apis/policy/v1/namespaces/web/poddisruptionbudgets";
 
 /// How many pods run in a namespace.
-fn running(side: &Side, namespace: &str) -> Option<usize> {
+pub(super) fn running(side: &Side, namespace: &str) -> Option<usize> {
     let pods = side.member.cluster.kubectl_json(&["get", "pods", "-n", namespace]).ok()?;
     let is_running = |pod: &&Value| {
         pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
@@ -21,7 +21,8 @@ fn running(side: &Side, namespace: &str) -> Option<usize> {
     Some(pods["items"].as_array()?.iter().filter(is_running).count())
 }
 
-fn ready(request: &Value) -> Option<&Value> {
+/// What a request says of its being usable.
+pub(super) fn ready(request: &Value) -> Option<&Value> {
     request["status"]["conditions"].as_array()?.iter().find(|one| one["type"] == "Ready")
 }
 
@@ -29,10 +30,7 @@ fn ready(request: &Value) -> Option<&Value> {
 fn two_pods_that_are_needed(shop: &Side, edge: &Side) -> String {
     let later = REQUEST.replace("burst", "later");
     shop.member.cluster.apply(&format!("{later}  namespaces: [{NAMESPACE}]\n")).unwrap();
-    let usable = comes(&shop.agent, "another request to be usable", || {
-        shop.request("later").filter(|found| found["status"]["phase"] == "Active")
-    });
-    let id = usable["status"]["reservationName"].as_str().unwrap().to_owned();
+    let id = shop.usable("later");
     shop.member.cluster.apply(&deployment(&id)).unwrap();
     comes(&edge.agent, "two pods over there again", || {
         (running(edge, "web-shop")? == 2).then_some(())
@@ -78,12 +76,12 @@ pub(super) fn an_operator_empties_a_provider(town: &Town, shop: &Side, edge: &Si
         let ended = town.reservation(&id)["status"].clone();
         (ended["phase"] == "Released" && ended["reason"] == "Drained").then_some(())
     });
-    assert!(shop.member.cluster.api().get(&node).is_err());
+    comes(&shop.agent, "the end of the node", || shop.is_gone(&node).then_some(()));
     assert_eq!(running(edge, "web-shop").unwrap_or_default(), 0);
     // It lends nothing more until the operator is done.
     assert_eq!(at_broker(town, "edge").unwrap()["draining"], true);
     town.anna.ok("uncordon edge --why done");
     shop.member.cluster.api().delete(&format!("{BUDGET}/web")).unwrap();
-    shop.member.cluster.kubectl(&["delete", "resourcerequest", "later", "--timeout=60s"]).unwrap();
+    shop.member.delete("resourcerequest", "later");
     took
 }

@@ -8,10 +8,8 @@
 mod step;
 mod victim;
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use sublet_testkit::wait::Stopwatch;
+use sublet_testkit::wait::{PATIENCE, Stopwatch};
 use sublet_testkit::{Setup, wait_for};
 
 use super::dice::Dice;
@@ -27,9 +25,6 @@ const CLUSTERS: [(&str, &str); 2] = [("shop", "2"), ("edge", "16")];
 const DEADLINE: &str = "--eviction-deadline=5s";
 /// The namespace whose pods go to the other cluster.
 const HOME: &str = "away";
-/// How long the next step may take after somebody was killed: others wait ever longer before they try
-/// again.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Both clusters, and the broker.
 struct World {
@@ -99,7 +94,7 @@ impl World {
             return;
         }
         let clock = Stopwatch::start();
-        victim.die_and_rise(self, life);
+        victim.die_and_rise(self, step, life);
         let back = clock.elapsed();
         eprintln!("{step:?} after {seen_after:.1?}: {victim:?} was killed, back after {back:.1?}");
     }
@@ -122,8 +117,7 @@ impl World {
         for step in Step::GOING {
             self.kill_at(step, victim_at(step), &mut life);
         }
-        let kubectl = |arguments: &[&str]| self.shop.member.cluster.kubectl(arguments).unwrap();
-        kubectl(&["delete", "namespace", HOME, "--timeout=120s"]);
+        self.shop.member.delete("namespace", HOME);
         for (side, before) in [&self.shop, &self.edge].into_iter().zip(&before) {
             side.wait_until_as(before);
         }

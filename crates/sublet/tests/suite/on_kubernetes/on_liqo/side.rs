@@ -15,7 +15,7 @@ pub(super) const REQUESTS: &str =
 
 /// How long everything may take to go: after an outage, Kubernetes and Liqo wait ever longer before they
 /// try again.
-const END_PATIENCE: Duration = Duration::from_mins(2);
+const END_PATIENCE: Duration = Duration::from_mins(4);
 
 /// A cluster with Liqo and an agent.
 pub(super) struct Side {
@@ -88,9 +88,23 @@ impl Side {
         self.member.cluster.api().get(path).ok()
     }
 
+    /// Is there nothing at a path, by the API server's own word?
+    pub(super) fn is_gone(&self, path: &str) -> bool {
+        self.member.cluster.api().get(path).is_err_and(|error| error.status() == Some(404))
+    }
+
     /// A request of this name.
     pub(super) fn request(&self, name: &str) -> Option<Value> {
         self.get(&format!("{REQUESTS}/{name}"))
+    }
+
+    /// Waits until a request is usable; its reservation.
+    #[track_caller]
+    pub(super) fn usable(&self, name: &str) -> String {
+        let usable = comes(&self.agent, &format!("{name} to be usable"), || {
+            self.request(name).filter(|found| found["status"]["phase"] == "Active")
+        });
+        usable["status"]["reservationName"].as_str().unwrap().to_owned()
     }
 
     /// As in a cluster, an agent that ends by itself is started again: one that starts just when its API

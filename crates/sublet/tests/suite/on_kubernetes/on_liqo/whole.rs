@@ -9,6 +9,7 @@ use sublet_testkit::wait::Stopwatch;
 use super::super::member::{REQUEST, at_broker, comes};
 use super::changing::a_request_grows_shrinks_and_expires;
 use super::draining::an_operator_empties_a_provider;
+use super::losing::a_provider_that_was_given_up_returns;
 use super::side::{self, Side, lends};
 use crate::broker::Town;
 
@@ -81,7 +82,7 @@ fn its_pods_go_there_when_the_namespace_allows_it(shop: &Side) {
 /// Pods inside of what is lent are shown as its use, and take nothing more of what is free.
 fn what_runs_there_counts_once(town: &Town, edge: &Side, id: &str) {
     comes(&edge.agent, "the use of the reservation", || {
-        let table = town.anna.ok("get reservations -o wide");
+        let table = town.anna.run("get reservations -o wide").out;
         let row = table.lines().find(|row| row.starts_with(id))?;
         (row.contains(" 1 ") && row.contains(" 128Mi ")).then_some(())
     });
@@ -105,12 +106,8 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     let clock = Stopwatch::start();
     let request = format!("{REQUEST}  namespaces: [{NAMESPACE}]\n");
     shop.member.cluster.apply(&request).unwrap();
-    let usable = comes(&shop.agent, "the request to be usable", || {
-        let found = shop.member.cluster.kubectl_json(&["get", "resourcerequest", "burst"]).ok()?;
-        (found["status"]["phase"] == "Active").then_some(found)
-    });
+    let id = shop.usable("burst");
     println!("usable, without a link before, after {:?}", clock.elapsed());
-    let id = usable["status"]["reservationName"].as_str().unwrap().to_owned();
     let node = shop.member.cluster.kubectl_json(&["get", "node", &id]).unwrap();
     assert_eq!(node["status"]["allocatable"]["cpu"], "4");
     assert_eq!(node["status"]["allocatable"]["memory"], "8Gi");
@@ -128,7 +125,7 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     what_runs_there_counts_once(&town, edge, &id);
 
     let clock = Stopwatch::start();
-    shop.member.cluster.kubectl(&["delete", "resourcerequest", "burst", "--timeout=60s"]).unwrap();
+    shop.member.delete("resourcerequest", "burst");
     comes(&edge.agent, "the capacity to be back", || {
         let told = at_broker(&town, "edge")?;
         (told["resources"]["available"]["cpu"] == "16").then_some(())
@@ -142,8 +139,9 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     let changing = Stopwatch::start();
     a_request_grows_shrinks_and_expires(&town, shop, edge);
     println!("grown, shrunk and over after {:?}", changing.elapsed());
+    a_provider_that_was_given_up_returns(&town, shop, edge);
     comes(&shop.agent, "the namespace to be at home once more", is_home);
-    shop.member.cluster.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"]).unwrap();
+    shop.member.delete("namespace", NAMESPACE);
     for (side, before) in sides.iter().zip(&before) {
         side.wait_until_as(before);
     }

@@ -1,12 +1,10 @@
 //! What two agents would do, done by hand: the smallest objects that make Liqo ask for a slice and grant
 //! it. An agent can be compared with it, step by step.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
+use sublet_testkit::wait::PATIENCE;
 use sublet_testkit::{Api, Cluster, link_by_hand, wait_for};
 
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// A class that Liqo does not know, so that it leaves the decision to whoever does.
 const CLASS: &str = "sublet.test/reservation";
 

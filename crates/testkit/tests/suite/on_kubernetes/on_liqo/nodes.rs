@@ -1,10 +1,10 @@
 //! The full tier: virtual nodes, and the webhook.
 
 use serde_json::json;
-use sublet_testkit::wait::Stopwatch;
+use sublet_testkit::wait::{PATIENCE, Stopwatch};
 use sublet_testkit::{Api, Cluster, Liqo, Setup, Signal, Tier, wait_for};
 
-use super::by_hand::{PATIENCE, Pair, condition, until_gone, when};
+use super::by_hand::{Pair, condition, until_gone, when};
 
 const NODE: &str = "/api/v1/nodes/rsv-aaaa";
 

@@ -109,14 +109,14 @@ impl Step {
             Self::Node => shop.get(&node).is_some(),
             Self::Active => shop.request(&life.request)?["status"]["phase"] == "Active",
             Self::Cordoned => {
-                is_gone(shop, &node) || shop.get(&node)?["spec"]["unschedulable"] == true
+                shop.is_gone(&node) || shop.get(&node)?["spec"]["unschedulable"] == true
             }
             Self::NodeGone => is_going(shop, &virtual_node),
             Self::SliceGoing => is_going(shop, &slice),
-            Self::SliceGone => is_gone(edge, &copy),
+            Self::SliceGone => edge.is_gone(&copy),
             Self::Free => reservation_phase(world, id)? == "Released",
-            Self::IdentityGone => is_gone(shop, &identity),
-            Self::TenantGone => is_gone(edge, &tenant),
+            Self::IdentityGone => shop.is_gone(&identity),
+            Self::TenantGone => edge.is_gone(&tenant),
         };
         is_there.then_some(())
     }
@@ -138,16 +138,10 @@ fn reservation_phase(world: &World, id: &str) -> Option<String> {
     list[0]["status"]["phase"].as_str().map(str::to_owned)
 }
 
-/// Is it not there, by the API server's word?
-fn is_gone(side: &super::Side, path: &str) -> bool {
-    let answer = side.member.cluster.api().get(path);
-    answer.is_err_and(|error| error.status() == Some(404))
-}
-
 fn is_going(side: &super::Side, path: &str) -> bool {
     match side.get(path) {
         Some(object) => object["metadata"]["deletionTimestamp"].is_string(),
-        None => is_gone(side, path),
+        None => side.is_gone(path),
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use sublet_testkit::wait::PATIENCE;
 use sublet_testkit::{Controller, Part, Process, wait_for};
 
 use super::step::Step;
 use super::{Life, Side, World};
 
-/// How long a virtual kubelet may take to be there.
-const KUBELET_PATIENCE: Duration = Duration::from_secs(5);
+/// How long somebody is looked for who may be gone.
+const A_MOMENT: Duration = Duration::from_secs(5);
 
 /// Somebody who can be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl Victim {
     }
 
     /// Kills him, and starts him again.
-    pub(super) fn die_and_rise(self, world: &mut World, life: &Life) {
+    pub(super) fn die_and_rise(self, world: &mut World, step: Step, life: &Life) {
         match self {
             Self::RequesterAgent => restart(&world.shop.agent),
             Self::ProviderAgent => restart(&world.edge.agent),
@@ -61,7 +62,7 @@ impl Victim {
             Self::ProviderReplicator => restart_controller(&world.edge, Controller::Replicator),
             Self::RequesterWebhook => restart_controller(&world.shop, Controller::Webhook),
             Self::ProviderWebhook => restart_controller(&world.edge, Controller::Webhook),
-            Self::VirtualKubelet => restart_virtual_kubelet(&world.shop, life),
+            Self::VirtualKubelet => restart_virtual_kubelet(&world.shop, step, life),
             Self::RequesterApiServer => restart_api_server(&world.shop),
             Self::ProviderApiServer => restart_api_server(&world.edge),
         }
@@ -73,11 +74,12 @@ fn restart(process: &Process) {
 }
 
 /// It is started a little after its virtual node is made. Once that is to go, there may be none any more.
-fn restart_virtual_kubelet(side: &Side, life: &Life) {
-    let kubelet =
-        wait_for("a virtual kubelet", KUBELET_PATIENCE, || side.liqo.virtual_kubelet(life.id()));
-    if let Ok(kubelet) = kubelet {
-        restart(&kubelet);
+fn restart_virtual_kubelet(side: &Side, step: Step, life: &Life) {
+    let must_come = step <= Step::Active;
+    let patience = if must_come { PATIENCE } else { A_MOMENT };
+    match wait_for("a virtual kubelet", patience, || side.liqo.virtual_kubelet(life.id())) {
+        Ok(kubelet) => restart(&kubelet),
+        Err(late) => assert!(!must_come, "{late}"),
     }
 }
 
