@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
-/// No condition of these tests takes as long, even where many programs share a core.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+/// No condition of these tests takes as long, even where many programs share a core: one look at an API server
+/// that stands still for a moment is given up after half a minute, and begun anew.
+pub(super) const PATIENCE: Duration = Duration::from_mins(3);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// What is looked for, when it is there.

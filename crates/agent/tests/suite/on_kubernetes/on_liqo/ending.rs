@@ -15,7 +15,7 @@ use super::snapshot::Snapshot;
 use super::world::{World, is_gone, small, when_gone};
 
 /// For what takes many restarts.
-const LONG: Duration = Duration::from_mins(4);
+const LONG: Duration = Duration::from_mins(5);
 
 pub(super) async fn a_release_leaves_nothing_behind(world: &mut World<'_>) {
     let before = Snapshot::of(world).await;
