@@ -51,6 +51,12 @@ impl PodFacts {
     }
 }
 
+/// What a pod takes, or will once it is bound; none if it has finished.
+pub(crate) fn asked_by(pod: &Pod) -> Option<Resources> {
+    let is_finished = matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
+    (!is_finished).then(|| request(pod, &mut Reader::default()))
+}
+
 fn request(pod: &Pod, reader: &mut Reader) -> Resources {
     const WHOLE: &str = "spec.resources.requests";
     const OVERHEAD: &str = "spec.overhead";

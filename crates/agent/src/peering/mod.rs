@@ -20,7 +20,7 @@ use sublet_wire::v1::Message;
 
 pub use none::NoPeering;
 pub use why::Why;
-pub(crate) use why::{NEUTRAL, is_shared};
+pub(crate) use why::{NEUTRAL, is_shared, quoted};
 
 use crate::transport::Order;
 

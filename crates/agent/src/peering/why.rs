@@ -75,6 +75,24 @@ pub(crate) fn is_shared(obstacle: Obstacle) -> bool {
     )
 }
 
+/// How much is repeated of what another cluster says.
+const QUOTED_MAX: usize = 300;
+
+/// What another cluster has written, for people: plain text, and not too much of it, which is seen.
+pub(crate) fn quoted(text: &str) -> String {
+    // Spaces of no width, and what sets the direction of writing, would change what else is read.
+    let is_odd = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut plain = text.chars().filter(|c| !is_odd(*c));
+    let mut kept: String = plain.by_ref().take(QUOTED_MAX).collect();
+    if plain.next().is_some() {
+        kept.push('…');
+    }
+    kept
+}
+
 /// All of it in one sentence.
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,6 +118,14 @@ impl From<String> for Why {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_another_cluster_wrote_is_plain_and_short() {
+        assert_eq!(quoted("no\u{1b}[2J way\n\u{202e}"), "no[2J way");
+        let whole = "ä".repeat(QUOTED_MAX);
+        assert_eq!(quoted(&whole), whole);
+        assert_eq!(quoted(&(whole.clone() + "b")), whole + "…");
+    }
 
     #[test]
     fn a_provider_says_the_word_and_nothing_of_its_own() {

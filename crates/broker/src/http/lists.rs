@@ -41,7 +41,8 @@ fn used(books: &Books, reservation: &Reservation) -> Option<Resources> {
 /// Why a reservation is where it is, or why it waits, on what is known now.
 pub(super) async fn explain(call: &Call) -> Result<Response, Problem> {
     let (found, policy) = (find(call).await?, call.policy());
-    let (phase, said) = (found.phase(), v1::Reservation::of(&found, v1::View::Full).status.message);
+    let shown = v1::Reservation::of(&found, view(call.caller(), &found));
+    let (phase, said) = (found.phase(), shown.status.message);
     let why = call.survey(move |books, now| explanation(books, &found, &policy, now)).await?;
     let why = why.ok_or_else(|| {
         let said = format!("the reservation is {phase}, there is nothing left to explain: {said}");

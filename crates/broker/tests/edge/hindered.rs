@@ -35,6 +35,30 @@ async fn why_one_side_gave_up_is_told_to_both() {
     }
 }
 
+/// What it is told by its own API server has names and addresses of its cluster in it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_requester_found_at_home_is_told_to_its_provider_in_a_word() {
+    let stage = Stage::new().await;
+    let (mut asks, mut lends) = (stage.client("asks").await, stage.client("lends").await);
+    lends.advertise("lends", 8).await;
+    for (body, said) in [
+        (r#"{"obstacle":"Forbidden","why":"User inner cannot list"}"#, "joined: Forbidden"),
+        (r#"{"why":"User inner cannot list"}"#, "The clusters could not be joined"),
+    ] {
+        let id = asks.post("/api/v1/reservations", ASK).await.json()["id"].clone();
+        let path = format!("/api/v1/reservations/{}", id.as_str().unwrap());
+        asks.post(&format!("{path}/fail"), body).await;
+        let own = asks.get(&path).await.json()["status"]["message"].clone();
+        assert!(own.as_str().unwrap().contains("User inner cannot list"), "{own}");
+        for path in [path.clone(), format!("{path}/explain"), "/api/v1/reservations".to_owned()] {
+            let told = lends.get(&path).await;
+            let text = told.json().to_string();
+            assert!(!text.contains("inner"), "{path}: {told:?}");
+            assert!(path.ends_with("explain") || text.contains(said), "{path}: {told:?}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_asks_to_have_it_explained_is_told_why_it_ended() {
     let stage = Stage::new().await;

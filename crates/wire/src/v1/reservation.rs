@@ -309,7 +309,7 @@ impl Status {
         let grant = known.grant();
         let mut status = Self {
             phase: phase.to_string(),
-            message: message(known),
+            message: message(known, view),
             reserved_at: grant.map(|grant| grant.granted_at.into()),
             expires_at: grant.and_then(|grant| grant.expires_at).map(Timestamp::from),
             ..Self::default()

@@ -4,6 +4,8 @@ use sublet_core::reservation::{
     Actor, Confirmation, Ending, Hindrance, Reason, Reservation, State,
 };
 
+use super::reservation::View;
+
 /// A reason as the wire names it.
 pub fn reason(reason: Reason) -> &'static str {
     match reason {
@@ -39,7 +41,8 @@ pub fn actor(actor: &Actor) -> String {
 }
 
 /// Where a reservation stands, for people; what it has in common with the Go system in its words.
-pub(crate) fn message(known: &Reservation) -> String {
+pub(crate) fn message(known: &Reservation, view: View) -> String {
+    let ended = |ending: &Ending| ended(ending, is_told(known, ending, view));
     match &known.state {
         State::Pending { .. } => "Waiting until a cluster has room".to_owned(),
         State::Reserved(grant) => format!("Resources locked in cluster {}", grant.provider),
@@ -61,7 +64,17 @@ pub fn hindrance(why: &Hindrance) -> String {
     parts.collect::<Vec<_>>().join(": ")
 }
 
-fn ended(ending: &Ending) -> String {
+/// May whoever reads it know what kept the clusters apart, beyond the word for it? What a requester found at
+/// home has names and addresses of its cluster in it, which are none of the provider's business.
+fn is_told(known: &Reservation, ending: &Ending, view: View) -> bool {
+    let is_by_provider = || {
+        let provider = known.grant().map(|grant| &grant.provider);
+        matches!(&ending.by, Actor::Cluster(cluster) if Some(cluster) == provider)
+    };
+    view == View::Full || is_by_provider()
+}
+
+fn ended(ending: &Ending, is_told: bool) -> String {
     let said = match ending.reason {
         Reason::ReleasedByRequester => "Released by its requester",
         Reason::WithdrawnByProvider => "Taken back by its provider",
@@ -74,7 +87,8 @@ fn ended(ending: &Ending) -> String {
         Reason::WaitOver => "No cluster had room while it waited",
     };
     match &ending.hindrance {
-        Some(why) => format!("{said}: {}", hindrance(why)),
-        None => said.to_owned(),
+        Some(why) if is_told => format!("{said}: {}", hindrance(why)),
+        Some(why) if !why.word().is_empty() => format!("{said}: {}", why.word()),
+        _ => said.to_owned(),
     }
 }

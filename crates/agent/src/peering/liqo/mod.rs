@@ -36,7 +36,7 @@ use crate::controllers::Clock;
 use crate::metrics::Metrics;
 use crate::transport::Order;
 use link::Links;
-use slice::{Lasting, Provider, Requester, Wakes};
+use slice::{Guard, Lasting, Provider, Requester, Wakes};
 
 /// Clusters joined by Liqo.
 pub struct LiqoPeering {
@@ -68,7 +68,7 @@ impl LiqoPeering {
             requester: requester.clone(),
             provider: provider.clone(),
             wakes: Arc::clone(&wakes),
-            unwilling: tell,
+            guard: Guard::new(tell),
         };
         let lasting = Lasting::default();
         (Self { ground, requester, provider, links, wakes, lasting, unwilling }, keeper)

@@ -3,16 +3,25 @@
 use std::future::Future;
 use std::time::Duration;
 
-/// No condition of these tests takes as long, even where many programs share a core.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+/// No condition of these tests takes as long, even where many programs share a core: one look at an API server
+/// that stands still for a moment is given up after half a minute, and begun anew.
+pub(super) const PATIENCE: Duration = Duration::from_mins(3);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// What is looked for, when it is there.
-pub(super) async fn until<T, F>(what: &str, mut look: impl FnMut() -> F) -> T
+pub(super) async fn until<T, F>(what: &str, look: impl FnMut() -> F) -> T
 where
     F: Future<Output = Option<T>>,
 {
-    let found = tokio::time::timeout(PATIENCE, async {
+    within(PATIENCE, look).await.unwrap_or_else(|| panic!("never came: {what}"))
+}
+
+/// The same; none if it did not come in this time.
+pub(super) async fn within<T, F>(limit: Duration, mut look: impl FnMut() -> F) -> Option<T>
+where
+    F: Future<Output = Option<T>>,
+{
+    let found = tokio::time::timeout(limit, async {
         loop {
             if let Some(found) = look().await {
                 return found;
@@ -20,5 +29,5 @@ where
             tokio::time::sleep(PAUSE).await;
         }
     });
-    found.await.unwrap_or_else(|_| panic!("never came: {what}"))
+    found.await.ok()
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use sublet_core::id::ClusterId;
 
-use crate::peering::{NEUTRAL, Why, is_shared};
+use crate::peering::{NEUTRAL, Why, is_shared, quoted};
 use crate::relay::Objection;
 
 /// What is in the way of a link.
@@ -50,9 +50,7 @@ impl Trouble {
             Objection::LiqoFailed => Reason::LiqoSilent,
             _ => Reason::PeerRefused,
         };
-        // It is another cluster's text.
-        let message: String = message.chars().filter(|c| !c.is_control()).take(300).collect();
-        Self::new(reason, format!("{by} says: {message}"))
+        Self::new(reason, format!("{by} says: {}", quoted(message)))
     }
 
     /// What a provider tells its requester of what happened: nothing of what is only its own business.

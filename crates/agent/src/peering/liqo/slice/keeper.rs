@@ -11,47 +11,37 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
-};
-use kube::api::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, watcher};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 use sublet_core::time::Span;
-use sublet_crds::condition::Reason;
-use sublet_crds::{Obstacle, ProviderInstruction, ReservationInstruction};
-use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use sublet_crds::{ProviderInstruction, ReservationInstruction};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 use super::certificate::fault;
 use super::ground::{Answer, Ground, Mark};
+use super::guard::Guard;
 use super::provider::{Decision, Provider};
 use super::requester::Requester;
 use super::sweep::{peer_of, side_of};
 use super::wakes::Wakes;
-use crate::cluster::{code, seen};
+use crate::cluster::seen;
 use crate::collect::seen::Node;
 use crate::controllers::{Outcome, Queue, due};
-use crate::peering::liqo::kinds::{ForeignCluster, Quota, ResourceSlice, VirtualNode};
+use crate::peering::Removal;
+use crate::peering::liqo::kinds::{Quota, ResourceSlice, VirtualNode};
 use crate::peering::liqo::names::{CLASS, NODE_TYPE, VIRTUAL_NODE};
-use crate::peering::{Removal, WhyNot};
 use crate::transport::Order;
 
 /// How many slices are seen to at the same time.
 const AT_ONCE: usize = 8;
 /// How long that may take.
 const ATTEND_MAX: Duration = Duration::from_secs(30);
-/// How often it is looked whether Liqo still enforces what is lent.
-const LOOK_EVERY: Duration = Duration::from_mins(1);
-/// The same while it does not, or could not be looked.
-const LOOK_SOON: Duration = Duration::from_secs(5);
-/// How long it is waited for more changes to the lists of webhooks.
-const TOGETHER: Duration = Duration::from_millis(100);
 /// How many digits of a hash are at the end of the name of a quota.
 const HASH_DIGITS: usize = 12;
 
@@ -59,29 +49,13 @@ const HASH_DIGITS: usize = 12;
 type Key = (Side, ClusterId, String);
 type Watched<K> = BoxStream<'static, watcher::Result<Event<K>>>;
 
-/// When it was looked whether what is lent is enforced.
-struct Looked {
-    /// It is time again.
-    due: Instant,
-    /// And not before, whatever happens.
-    earliest: Instant,
-    /// How often in a row it could not be seen.
-    failed: u32,
-}
-
-impl Looked {
-    fn never(now: Instant) -> Self {
-        Self { due: now, earliest: now, failed: 0 }
-    }
-}
-
 /// The task behind the peering.
 pub struct Keeper {
     pub(in crate::peering::liqo) ground: Ground,
     pub(in crate::peering::liqo) requester: Requester,
     pub(in crate::peering::liqo) provider: Provider,
     pub(in crate::peering::liqo) wakes: Arc<Wakes>,
-    pub(in crate::peering::liqo) unwilling: watch::Sender<Option<WhyNot>>,
+    pub(in crate::peering::liqo) guard: Guard,
 }
 
 impl Keeper {
@@ -102,14 +76,7 @@ impl Keeper {
         let mut nodes = watched::<Node>(self.ground.all(), virtual_only);
         let mut queue = Queue::<Key>::default();
         let mut running = FuturesUnordered::new();
-        let (mut validating, mut mutating) = (
-            changes::<ValidatingWebhookConfiguration>(&self.ground.client),
-            changes::<MutatingWebhookConfiguration>(&self.ground.client),
-        );
-        let mut clusters = changes::<ForeignCluster>(&self.ground.client);
-        // Never begun anew by what else happens.
-        let hooks = Notify::new();
-        let mut looking = pin!(self.look(Looked::never(Instant::now()), &hooks));
+        let mut guarding = pin!(self.guard.watch(&self.provider, &self.wakes));
         loop {
             while running.len() < AT_ONCE
                 && let Some(key) = queue.pop(Instant::now())
@@ -131,10 +98,7 @@ impl Keeper {
                     queue.done(key, outcome, Instant::now());
                 }
                 () = due(queue.next_due()), if running.len() < AT_ONCE => {}
-                Some(()) = validating.next() => hooks.notify_one(),
-                Some(()) = mutating.next() => hooks.notify_one(),
-                Some(()) = clusters.next() => hooks.notify_one(),
-                again = &mut looking => looking.set(self.look(again, &hooks)),
+                () = &mut guarding => {}
             }
         }
     }
@@ -150,51 +114,6 @@ impl Keeper {
         if let Some(name) = name {
             self.wakes.now(side, &name);
         }
-    }
-
-    /// Looks, when it is time or a list of webhooks has changed, whether what is lent is enforced, and whether
-    /// a provider that was given up is back.
-    async fn look(&self, Looked { due, earliest, failed }: Looked, hooks: &Notify) -> Looked {
-        tokio::select! {
-            () = sleep_until(due) => {}
-            () = hooks.notified() => {
-                // What changes together is looked at together, and whoever changes something all the
-                // time does not have us look all the time.
-                sleep_until(earliest.max(Instant::now() + TOGETHER)).await;
-            }
-        }
-        let seen = timeout(ATTEND_MAX, self.ground.unenforced()).await;
-        if let Ok(Err(error)) = timeout(ATTEND_MAX, self.ground.welcome_back()).await {
-            tracing::debug!(%error, "whether a provider is back is looked at again");
-        }
-        let (why, again, failed) = match seen.map_err(|_| "no answer") {
-            Ok(Ok(None)) => (None, LOOK_EVERY, 0),
-            Ok(Ok(Some(why))) => (Some(why), LOOK_SOON, 0),
-            // What was seen last holds for one more look.
-            Ok(Err(_)) | Err(_) if failed == 0 => (self.unwilling.borrow().clone(), LOOK_SOON, 1),
-            Ok(Err(error)) if code(&error) == Some(403) => {
-                let why = format!("{error}; {}", Obstacle::Forbidden.remedy());
-                (Some(unseen(&why)), LOOK_SOON, failed.saturating_add(1))
-            }
-            Ok(Err(error)) => (Some(unseen(&error)), LOOK_SOON, failed.saturating_add(1)),
-            Err(error) => (Some(unseen(&error)), LOOK_SOON, failed.saturating_add(1)),
-        };
-        self.ground.metrics.enforced(why.is_none());
-        let is_news = self.unwilling.send_if_modified(|known| {
-            let is_news = *known != why;
-            known.clone_from(&why);
-            is_news
-        });
-        if is_news {
-            if let Some(why) = why {
-                tracing::warn!(reason = %why.reason, why = why.message, "this cluster does not lend");
-            } else {
-                tracing::info!("Liqo keeps what is lent within its bounds");
-            }
-            self.wakes.everything();
-        }
-        let now = Instant::now();
-        Looked { due: now + again, earliest: now + LOOK_SOON, failed }
     }
 
     fn attend(&self, key: Key) -> BoxFuture<'_, (Key, Outcome)> {
@@ -318,10 +237,6 @@ fn until_gone(removal: Removal) -> Outcome {
     }
 }
 
-fn unseen(error: &dyn std::fmt::Display) -> WhyNot {
-    WhyNot::new(Reason::EnforcementUnknown, format!("Liqo cannot be looked at: {error}"))
-}
-
 /// What is to be done about a slice that nobody wants.
 fn over(side: Side, peer: &ClusterId, name: &str) -> Order {
     Order {
@@ -353,24 +268,4 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     watcher(api, config).default_backoff().boxed()
-}
-
-/// Whenever one of these is made, changed or removed. That an agent with an older role may not watch them is
-/// said where they are looked at; then it is noticed at the next look.
-fn changes<K>(client: &Client) -> BoxStream<'static, ()>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let api: Api<PartialObjectMeta<K>> = Api::all(client.clone());
-    let matters = |event: watcher::Result<Event<_>>| async move {
-        match event {
-            Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone) => Some(()),
-            Ok(Event::Init | Event::InitApply(_)) => None,
-            Err(error) => {
-                tracing::debug!(%error, "a watch was cut; it is opened again");
-                None
-            }
-        }
-    };
-    watcher(api, Config::default()).default_backoff().filter_map(matters).boxed()
 }

@@ -34,9 +34,9 @@ const AT_ONCE: usize = 8;
 const PODS_MAX: u32 = 100;
 /// How long a pod of a slice that is over may take to end, whatever it says itself.
 const GRACE_SECONDS: u32 = 10;
-/// How long anybody is waited for who is asked whether a shadow pod may go. The API server would wait for
-/// ten seconds, each time.
-const DELETE_MAX: Duration = Duration::from_secs(3);
+/// How long anybody is waited for who is asked whether something of it may change or go. The API server would
+/// wait for ten seconds, or half a minute, each time.
+pub(super) const ASKING: Duration = Duration::from_secs(3);
 
 impl Provider {
     /// Removes quota and pods of a slice; why that is not done yet. Each is tried whatever came of the
@@ -66,7 +66,7 @@ impl Provider {
         let quotas = self.ground.quotas(peer);
         let quota = quotas.get_opt(user).await?;
         if let Some(quota) = &quota {
-            delete(&quotas, quota).await?;
+            promptly(ASKING, delete(&quotas, quota)).await?;
         }
         Ok(quota.is_some())
     }
@@ -115,7 +115,7 @@ impl Provider {
     }
 
     /// They do not choose themselves how long they take to end.
-    async fn remove_pod(&self, pod: &PartialObjectMeta<Pod>) -> Answer<()> {
+    pub(super) async fn remove_pod(&self, pod: &PartialObjectMeta<Pod>) -> Answer<()> {
         let left = pod.metadata.deletion_grace_period_seconds;
         if left.is_some_and(|left| left <= i64::from(GRACE_SECONDS)) {
             return Ok(());
@@ -149,6 +149,15 @@ impl Ground {
         removed
     }
 
+    /// Removes a shadow pod that nobody claims, or ends it where that is not allowed.
+    pub(super) async fn be_rid_of(&self, shadow: &ShadowPod) -> Answer<()> {
+        let removed = self.remove_stray(shadow).await;
+        if !matches!(removed, Ok(true)) {
+            self.end_shadow(shadow).await?;
+        }
+        removed.map(drop)
+    }
+
     /// Removes a shadow pod that nobody claims; false if Liqo's webhook does not let anybody.
     pub(super) async fn remove_stray(&self, shadow: &ShadowPod) -> Answer<bool> {
         match self.delete_shadow(shadow).await {
@@ -165,11 +174,10 @@ impl Ground {
     {
         let namespace = shadow.namespace().unwrap_or_default();
         let shadows: Api<K> = Api::namespaced(self.client.clone(), &namespace);
-        match timeout(DELETE_MAX, delete(&shadows, shadow)).await {
-            Err(_) => Err(kube::Error::Api(Box::new(silent()))),
+        match promptly(ASKING, delete(&shadows, shadow)).await {
             // There is another one of this name by now: it is seen to at the next look.
-            Ok(Err(error)) if code(&error) == Some(409) => Ok(()),
-            Ok(removed) => removed,
+            Err(error) if code(&error) == Some(409) => Ok(()),
+            removed => removed,
         }
     }
 
@@ -191,11 +199,18 @@ impl Ground {
     }
 }
 
-/// What the API server would say, if it were waited for.
-fn silent() -> Status {
-    let message =
-        "failed calling webhook: whoever is asked before a shadow pod goes does not answer";
-    Status { code: 504, message: message.to_owned(), ..Status::default() }
+/// What comes of a change in this time; else what the API server would say, if it were waited for. What is
+/// written all the same, later, is seen at the next look.
+pub(super) async fn promptly<T>(
+    limit: Duration,
+    change: impl Future<Output = Answer<T>>,
+) -> Answer<T> {
+    let silent = |_| {
+        let message = "failed calling webhook: whoever is asked before does not answer".to_owned();
+        let status = Status { code: 504, message, ..Status::default() };
+        kube::Error::Api(Box::new(status))
+    };
+    timeout(limit, change).await.map_err(silent)?
 }
 
 /// Did the webhook not answer?
@@ -213,9 +228,10 @@ async fn every(each: Vec<BoxFuture<'_, Answer<()>>>) -> Answer<()> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn whoever_does_not_answer_in_time_is_a_silent_webhook() {
-        let error = kube::Error::Api(Box::new(silent()));
+    #[tokio::test]
+    async fn whoever_does_not_answer_in_time_is_a_silent_webhook() {
+        let never = std::future::pending::<Answer<()>>();
+        let error = promptly(Duration::from_millis(1), never).await.unwrap_err();
         assert_eq!(meaning(&error).obstacle, Some(Obstacle::WebhookSilent));
         assert!(is_silent(&error));
     }

@@ -14,14 +14,14 @@ use super::amounts::{List, excess, granted, is_same, text};
 use super::certificate::fault;
 use super::ground::{Answer, Ground, Mark, delete};
 use super::reclaim::Unwritten;
-use super::requester::{LIQO_MAX, quoted};
+use super::requester::LIQO_MAX;
 use crate::cluster::{code, present};
 use crate::collect::quota_user;
 use crate::peering::liqo::csr::Unfit;
 use crate::peering::liqo::kinds::{Condition, Enforcement, ResourceSlice};
 use crate::peering::liqo::link::{LinkState, Links};
 use crate::peering::liqo::names::{CLASS, RESERVATION, WRITER};
-use crate::peering::{Progress, Unwilling, Why, WhyNot};
+use crate::peering::{Progress, Unwilling, Why, WhyNot, quoted};
 use crate::transport::Order;
 
 /// How often a status is written again that somebody else has just changed.

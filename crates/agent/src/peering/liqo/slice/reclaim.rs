@@ -14,6 +14,7 @@ use sublet_core::time::Time;
 use sublet_crds::{Obstacle, ProviderInstruction};
 
 use super::ground::{Answer, Mark, delete, let_go};
+use super::pods::{ASKING, promptly};
 use super::provider::{Decision, Provider};
 use crate::collect::quota_user;
 use crate::peering::liqo::csr;
@@ -73,7 +74,8 @@ impl Provider {
         let slice = found.filter(is_ours);
         let mut is_denied = Ok(true);
         if let Some(slice) = &slice {
-            let written = self.ground.since(&slices, slice, Mark::Reclaimed).await;
+            let mark = self.ground.since(&slices, slice, Mark::Reclaimed);
+            let written = promptly(ASKING, mark).await;
             let since = self.unwritten.since(order, written.as_ref().ok(), self.ground.now());
             let is_going = slice.metadata.deletion_timestamp.is_some();
             let waited = self.ground.now().since(since);
@@ -85,7 +87,7 @@ impl Provider {
             // itself is left alone, one that is held is not.
             let is_held = !slice.finalizers().is_empty();
             if !is_going || is_held {
-                is_denied = self.deny(slice, &Decision::over()).await;
+                is_denied = promptly(ASKING, self.deny(slice, &Decision::over())).await;
             }
         }
         // Pods end whatever is the matter with the slice.

@@ -20,15 +20,13 @@ use crate::peering::liqo::names::{
     CLASS, CREATE_VIRTUAL_NODE, NODE_TYPE, REMOTE_CLUSTER_ID, REMOTE_ID, REPLICATION, RESERVATION,
     VIRTUAL_NODE, WRITER,
 };
-use crate::peering::{Progress, Why};
+use crate::peering::{Progress, Why, quoted};
 use crate::transport::Order;
 
 /// The longest name of which Liqo can still make those of a user and of a certificate.
 const NAME_MAX: usize = 50;
 /// How long Liqo may take for its part before that is called trouble.
 pub(super) const LIQO_MAX: Span = Span::from_secs(45);
-/// How much is repeated of what a provider says.
-const QUOTED_MAX: usize = 300;
 
 /// This cluster as one that borrows.
 #[derive(Clone)]
@@ -215,11 +213,6 @@ fn undecided(slice: &ResourceSlice, order: &Order) -> Option<Why> {
         );
         Why::hindered(Obstacle::LabelsDiffer, why)
     })
-}
-
-/// What another cluster has written, for people.
-pub(super) fn quoted(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(QUOTED_MAX).collect()
 }
 
 fn pending(why: &str) -> Progress {

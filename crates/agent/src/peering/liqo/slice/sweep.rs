@@ -19,7 +19,7 @@ use crate::peering::liqo::names::{
 };
 
 /// How every name of a reservation begins.
-const RESERVATION_PREFIX: &str = "rsv-";
+pub(super) const RESERVATION_PREFIX: &str = "rsv-";
 
 /// Marks what nobody wants, so that the keeper takes it down, and removes what is left of what is
 /// gone.

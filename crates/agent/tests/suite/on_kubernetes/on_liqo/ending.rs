@@ -1,6 +1,7 @@
 //! How a reservation ends when both sides want it to.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use serde_json::json;
 use sublet_agent::peering::{Peering as _, Progress, Removal};
@@ -8,13 +9,16 @@ use sublet_agent::transport::Order;
 use sublet_core::instruction::Duty;
 use sublet_testkit::wait::Stopwatch;
 
-use super::guests::{HOME, offload, offloadings, pod_path, put, remote, stay_home};
+use super::enforcing::does_not_lend;
+use super::guests::{ABROAD, HOME, abroad, offload, offloadings, pod_path, put, remote, stay_home};
 use super::snapshot::Snapshot;
 use super::world::{World, is_gone, small, when_gone};
-use crate::on_kubernetes::until::until;
+
+/// For what takes many restarts.
+const LONG: Duration = Duration::from_mins(5);
 
 pub(super) async fn a_release_leaves_nothing_behind(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     for name in ["rsv-first", "rsv-second"] {
         world.keep(name, &small()).await;
     }
@@ -33,7 +37,7 @@ pub(super) async fn a_release_leaves_nothing_behind(world: &mut World<'_>) {
 }
 
 pub(super) async fn pods_leave_before_their_node_does(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     world.keep("rsv-pods", &small()).await;
     offload(world).await;
     put(world, "guest", "rsv-pods", json!({})).await;
@@ -125,21 +129,21 @@ pub(super) async fn a_disruption_budget_is_honoured_until_the_deadline(world: &m
 }
 
 pub(super) async fn the_last_node_takes_the_remote_namespaces_with_it(world: &mut World<'_>) {
-    let there = format!("/api/v1/namespaces/{HOME}-rome");
     world.keep("rsv-former", &small()).await;
     world.keep("rsv-last", &small()).await;
     offload(world).await;
-    until("the namespace in Milan", || async { world.milan.api.get(&there).ok() }).await;
+    let made = abroad(world).await;
     world.end("rsv-former").await;
-    let kept = world.milan.api.get(&there).unwrap();
+    let kept = world.milan.api.get(ABROAD).unwrap();
+    assert_eq!(kept["metadata"]["uid"], made["metadata"]["uid"]);
     assert!(kept["metadata"]["deletionTimestamp"].is_null(), "another node still needs it");
     put(world, "guest", "rsv-last", json!({})).await;
     world.end("rsv-last").await;
-    when_gone(&world.milan.api, &there).await;
+    when_gone(&world.milan.api, ABROAD).await;
     assert!(world.rome.api.get(&format!("{}/offloading", offloadings())).is_ok(), "the user's own");
     // The next one has it again.
     world.keep("rsv-next", &small()).await;
-    until("the namespace in Milan again", || async { world.milan.api.get(&there).ok() }).await;
+    abroad(world).await;
     stay_home(world).await;
     world.end("rsv-next").await;
 }
@@ -169,34 +173,33 @@ pub(super) async fn a_link_is_unused_when_nothing_is_to_be_kept_any_more(world: 
 }
 
 pub(super) async fn both_may_be_restarted_between_any_two_steps(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     let [lent, borrowed] =
         [&world.milan, &world.rome].map(|town| town.order("rsv-again", &small()));
     world.instruct(&lent);
-    let (mut steps, mut is_ready) = (0, (false, false));
+    let (clock, mut is_ready) = (Stopwatch::start(), (false, false));
     while is_ready != (true, true) {
-        steps += 1;
-        assert!(steps < 200, "it does not become ready: {is_ready:?}");
+        assert!(clock.elapsed() < LONG, "it does not become ready: {is_ready:?}");
         is_ready.0 = world.milan.peering.establish(&lent).await == Progress::Ready;
         is_ready.1 = world.rome.peering.establish(&borrowed).await == Progress::Ready;
         world.milan.restart().await;
         world.rome.restart().await;
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        // Whoever was just started lends nothing before he has looked whether he can.
+        does_not_lend(world, None).await;
     }
     offload(world).await;
     put(world, "guest", "rsv-again", json!({})).await;
     world.tell_end("rsv-again");
     let lent = Order { duty: Duty::TakeDown, ..lent };
     let borrowed = Order { duty: Duty::TakeDown, ..borrowed };
-    let mut is_over = (false, false);
+    let (clock, mut is_over) = (Stopwatch::start(), (false, false));
     while is_over != (true, true) {
-        steps += 1;
-        assert!(steps < 400, "it does not end: {is_over:?}");
+        assert!(clock.elapsed() < LONG, "it does not end: {is_over:?}");
         is_over.0 = world.milan.peering.withdraw(&lent).await == Removal::Gone;
         is_over.1 = world.rome.peering.withdraw(&borrowed).await == Removal::Gone;
         world.milan.restart().await;
         world.rome.restart().await;
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     world.forget("rsv-again");
     stay_home(world).await;

@@ -3,16 +3,19 @@
 use serde_json::{Value, json};
 use sublet_testkit::Api;
 
+use super::snapshot::Pair;
 use super::world::{World, when, when_gone};
 use crate::on_kubernetes::until::until;
 
 /// A namespace of Rome's whose pods may go to Milan.
 pub(super) const HOME: &str = "demo";
+/// What Liqo makes of it in Milan.
+pub(super) const ABROAD: &str = "/api/v1/namespaces/demo-rome";
 
 /// Lets the pods of the namespace go to Milan; by the name of the cluster, because another selector
 /// makes Liqo go round in circles.
-pub(super) async fn offload(world: &World<'_>) {
-    let api = &world.rome.api;
+pub(super) async fn offload(pair: &impl Pair) {
+    let [api, _] = pair.apis();
     let namespace = json!({ "metadata": { "name": HOME } });
     if api.get(&format!("/api/v1/namespaces/{HOME}")).is_err() {
         api.create("/api/v1/namespaces", &namespace).unwrap();
@@ -40,14 +43,22 @@ pub(super) fn offloadings() -> String {
     format!("/apis/offloading.liqo.io/v1beta1/namespaces/{HOME}/namespaceoffloadings")
 }
 
-/// Ends what [`offload`] began.
-pub(super) async fn stay_home(world: &World<'_>) {
-    let api = &world.rome.api;
+/// The namespace in Milan that is the one of Rome's, once Liqo has made it. One that is still going, from
+/// before, is none.
+pub(super) async fn abroad(world: &World<'_>) -> Value {
+    when(&world.milan.api, ABROAD, |found| found["metadata"]["deletionTimestamp"].is_null()).await
+}
+
+/// Ends what [`offload`] began, in both clusters: what is still going in Milan would be taken for what the
+/// next one is to have there.
+pub(super) async fn stay_home(pair: &impl Pair) {
+    let [api, milan] = pair.apis();
     let path = format!("{}/offloading", offloadings());
     api.delete(&path).unwrap();
     when_gone(api, &path).await;
     api.delete(&format!("/api/v1/namespaces/{HOME}")).unwrap();
     when_gone(api, &format!("/api/v1/namespaces/{HOME}")).await;
+    when_gone(milan, ABROAD).await;
 }
 
 /// Where a pod of the namespace is, in Rome.

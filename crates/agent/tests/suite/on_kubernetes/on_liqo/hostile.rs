@@ -99,7 +99,7 @@ pub(super) fn refusals(world: &World<'_>) -> u64 {
 }
 
 /// How often Milan's agent decided so.
-fn decided(world: &World<'_>, decision: &str) -> u64 {
+pub(super) fn decided(world: &World<'_>, decision: &str) -> u64 {
     let name = format!("sublet_agent_slices_total{{decision=\"{decision}\"}}");
     let page = world.milan.metrics.page();
     let line = page.lines().find_map(|line| line.strip_prefix(&name).map(str::to_owned));
@@ -118,7 +118,7 @@ fn is_denied(slice: &Value) -> bool {
 
 /// Before and after the grant, it asks for more than is reserved.
 pub(super) async fn whoever_asks_for_more_is_cut_and_counted(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     replicator(world).kill();
     let (rogue, cut) = (Rogue::of_cluster(world), decided(world, "cut"));
     let order = world.milan.order("rsv-greedy", &small());
@@ -217,7 +217,7 @@ pub(super) fn forged(user: &str) -> String {
 
 /// A pod that would take days to end, on a machine whose kubelet nobody hurries.
 pub(super) async fn whoever_clings_to_what_is_over_loses_it(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     let names = ["over", "no_reservation"];
     let [over, no_reservation] = names.map(|name| decided(world, name));
     world.keep("rsv-cling", &small()).await;

@@ -7,8 +7,8 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_testkit::Part;
 use sublet_testkit::wait::Stopwatch;
 
-use super::guests::{HOME, offload, pod_path, put, remote};
-use super::world::{World, is_gone, small, when, when_gone};
+use super::guests::{ABROAD, offload, pod_path, put, remote};
+use super::world::{World, is_gone, is_late, small, when, when_gone};
 use crate::on_kubernetes::until::until;
 
 pub(super) async fn a_lost_provider_is_given_up_and_cleans_up_when_it_returns(
@@ -32,7 +32,10 @@ pub(super) async fn a_lost_provider_is_given_up_and_cleans_up_when_it_returns(
     assert!(matches!(world.rome.peering.withdraw(&lost).await, Removal::Pending(_)));
     let annotations = |found: &Value| found["metadata"]["annotations"].clone();
     let given_up = "liqo.io/foreign-cluster-permanently-unreachable";
-    assert!(annotations(&world.rome.api.get(foreign).unwrap())[given_up].is_null());
+    let found = world.rome.api.get(foreign).unwrap();
+    let mut conditions = found["status"]["conditions"].as_array().unwrap().iter();
+    let said = conditions.find(|said| said["type"] == "APIServerStatus").unwrap();
+    assert!(annotations(&found)[given_up].is_null() || is_late(&said["lastTransitionTime"]));
     world.rome.is_gone(&lost).await;
     assert_eq!(annotations(&world.rome.api.get(foreign).unwrap())[given_up], "true");
     eprintln!("  given up after {:?}", clock.elapsed());
@@ -55,7 +58,7 @@ pub(super) async fn a_lost_provider_is_given_up_and_cleans_up_when_it_returns(
     until("Milan gives nothing any more", sweep).await;
     when_gone(&world.milan.api, &world.milan.slice("rsv-lost")).await;
     // With the last of it go the namespaces that it had there.
-    when_gone(&world.milan.api, &format!("/api/v1/namespaces/{HOME}-rome")).await;
+    when_gone(&world.milan.api, ABROAD).await;
     let maps = world.milan.liqo("offloading", "namespacemaps");
     let is_gone =
         || async { (world.milan.api.get(&maps).unwrap()["items"] == json!([])).then_some(()) };

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use sublet_testkit::{Api, inventory};
 
-use crate::on_kubernetes::until::until;
+use crate::on_kubernetes::until::{PATIENCE, within};
 
 /// How long Liqo may take to let go of everything.
-const BACK_WITHIN: Duration = Duration::from_secs(40);
+const BACK_WITHIN: Duration = Duration::from_mins(2);
+const NAMESPACES: &str = "/api/v1/namespaces";
+const CLUSTERS: &str = "/apis/core.liqo.io/v1beta1/foreignclusters";
 
 /// Two clusters.
 pub(super) trait Pair {
@@ -22,7 +24,23 @@ pub(super) trait Pair {
 pub(super) struct Snapshot([BTreeSet<String>; 2]);
 
 impl Snapshot {
-    pub(super) fn of(pair: &impl Pair) -> Self {
+    /// What there is, once nothing goes any more of what was there before, and nothing comes any more of what
+    /// was just made: neither would be there when it is compared.
+    pub(super) async fn of(pair: &impl Pair) -> Self {
+        let restless = Mutex::new(Vec::new());
+        let looked = within(PATIENCE, || async {
+            let now = Self::at_once(pair);
+            let moving: Vec<_> = now.0.iter().flat_map(moving).collect();
+            let is_at_rest = moving.is_empty();
+            *restless.lock().unwrap() = moving;
+            is_at_rest.then_some(now)
+        });
+        let looked = looked.await;
+        looked
+            .unwrap_or_else(|| panic!("it does not come to rest: {:#?}", restless.lock().unwrap()))
+    }
+
+    fn at_once(pair: &impl Pair) -> Self {
         Self(pair.apis().map(|api| {
             let mut all = inventory(api).unwrap();
             // What is pinned stays, on purpose.
@@ -34,19 +52,44 @@ impl Snapshot {
     /// Waits until everything is as it was; says what is not.
     pub(super) async fn is_back(&self, pair: &impl Pair) {
         let differences = Mutex::new(Vec::new());
-        let looked = tokio::time::timeout(
-            BACK_WITHIN,
-            until("as before", || async {
-                let now = Self::of(pair);
-                let found = self.0.iter().zip(&now.0).flat_map(|(was, is)| {
+        let looked = within(BACK_WITHIN, || async {
+            let now = Self::at_once(pair);
+            let found =
+                self.0.iter().zip(&now.0).flat_map(|(was, is)| {
                     is.symmetric_difference(was).cloned().collect::<Vec<_>>()
                 });
-                let found = found.collect::<Vec<_>>();
-                differences.lock().unwrap().clone_from(&found);
-                found.is_empty().then_some(())
-            }),
-        );
-        let is_back = looked.await.is_ok();
+            let found = found.collect::<Vec<_>>();
+            differences.lock().unwrap().clone_from(&found);
+            found.is_empty().then_some(())
+        });
+        let is_back = looked.await.is_some();
         assert!(is_back, "not as before: {:#?}", differences.lock().unwrap());
     }
+}
+
+/// What says that somebody is still at work: what is being deleted, what Liqo has made for a reservation or of
+/// the namespaces that went with it, and what every namespace and every pair is about to have.
+fn moving(all: &BTreeSet<String>) -> Vec<String> {
+    let parts = |object: &str| {
+        let (collection, rest) = object.split_once(' ').unwrap();
+        let (namespace, name) = rest.rsplit_once(' ').unwrap().1.split_once('/').unwrap();
+        [collection, namespace, name].map(str::to_owned)
+    };
+    let named: BTreeSet<_> = all.iter().map(|object| parts(object)).collect();
+    let is_there = |collection: &str, namespace: &str, name: &str| {
+        named.contains(&[collection, namespace, name].map(str::to_owned))
+    };
+    let goes = all.iter().filter(|object| {
+        let [collection, _, name] = parts(object);
+        object.starts_with(&format!("{collection} going "))
+            || collection.ends_with("/namespacemaps")
+            || name.contains("rsv-") && !collection.contains("rear.fluidos.eu")
+    });
+    let comes = named.iter().filter(|[collection, _, name]| {
+        let peer = name.strip_prefix("liqo-tenant-");
+        collection == NAMESPACES
+            && (!is_there("/api/v1/serviceaccounts", name, "default")
+                || peer.is_some_and(|peer| !is_there(CLUSTERS, "", peer)))
+    });
+    goes.cloned().chain(comes.map(|parts| parts.join(" "))).collect()
 }

@@ -27,6 +27,12 @@ pub(super) const NAMESPACE: &str = "sublet";
 /// How long pods may take to leave, in these tests.
 pub(super) const EVICTION: Span = Span::from_secs(3);
 
+/// How long a slice may be ahead of its instruction, in these tests.
+pub(super) const GRACE: Span = Span::from_secs(2);
+
+/// How long a cluster is given to do its part of an end, in these tests.
+pub(super) const PATIENCE: Span = Span::from_secs(6);
+
 /// How long slices are kept that are denied, in these tests.
 pub(super) const DENIED: Span = Span::from_secs(5);
 
@@ -183,8 +189,8 @@ fn begin(
 ) -> (Arc<LiqoPeering>, Arc<Metrics>, JoinSet<()>) {
     let settings = Settings {
         eviction: EVICTION,
-        patience: Span::from_secs(6),
-        grace: Span::from_secs(2),
+        patience: PATIENCE,
+        grace: GRACE,
         denied: DENIED,
         extras: Extras { pods: 110, storage: 20 << 30 },
         namespace: NAMESPACE.to_owned(),
@@ -306,6 +312,18 @@ pub(super) async fn when_gone(api: &Api, path: &str) {
 
 pub(super) fn is_gone(api: &Api, path: &str) -> bool {
     api.get(path).is_err_and(|error| error.status() == Some(404))
+}
+
+/// A moment, as an object has it.
+pub(super) fn at(written: &Value) -> Time {
+    let written: jiff::Timestamp = written.as_str().unwrap().parse().unwrap();
+    Time::from_millis(u64::try_from(written.as_millisecond()).unwrap())
+}
+
+/// Has somebody been given all of his time, who was to have it from then on? What a test expects of the time
+/// before that, it can expect only if it was quick enough.
+pub(super) fn is_late(since: &Value) -> bool {
+    links::clock().since(at(since)) >= PATIENCE
 }
 
 pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {

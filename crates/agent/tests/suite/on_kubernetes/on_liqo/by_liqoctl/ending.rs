@@ -6,34 +6,16 @@ use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 
+use super::super::guests::{HOME, offload, remote, stay_home};
 use super::super::network_to_milan;
 use super::super::snapshot::Snapshot;
 use super::world::{World, is_gone, sizes, small, until, when};
-
-const HOME: &str = "demo";
 
 /// Lets pods of a namespace of Rome go to Milan, and puts one there.
 async fn send(world: &World<'_>, name: &str, cpu: &str) {
     let api = &world.rome.api;
     if api.get(&format!("/api/v1/namespaces/{HOME}")).is_err() {
-        api.create("/api/v1/namespaces", &json!({ "metadata": { "name": HOME } })).unwrap();
-        when(api, &format!("/api/v1/namespaces/{HOME}/serviceaccounts/default"), |_| true).await;
-        let term = json!({ "matchExpressions": [
-            { "key": "liqo.io/remote-cluster-id", "operator": "In", "values": ["milan"] }
-        ]});
-        let offloading = json!({
-            "apiVersion": "offloading.liqo.io/v1beta1", "kind": "NamespaceOffloading",
-            "metadata": { "name": "offloading" },
-            "spec": {
-                "podOffloadingStrategy": "LocalAndRemote", "namespaceMappingStrategy": "DefaultName",
-                "clusterSelector": { "nodeSelectorTerms": [term] },
-            },
-        });
-        let collection =
-            format!("/apis/offloading.liqo.io/v1beta1/namespaces/{HOME}/namespaceoffloadings");
-        api.create(&collection, &offloading).unwrap();
-        let ready = |found: &Value| found["status"]["offloadingPhase"] == "Ready";
-        when(api, &format!("{collection}/offloading"), ready).await;
+        offload(world).await;
     }
     let requests = json!({ "cpu": cpu, "memory": "64Mi" });
     let pod = json!({
@@ -59,10 +41,8 @@ async fn send(world: &World<'_>, name: &str, cpu: &str) {
     world.milan.api.create(&path, &binding).unwrap();
 }
 
-/// The pods of Rome's that are in Milan.
 fn guests(world: &World<'_>) -> Vec<Value> {
-    let path = "/api/v1/pods?labelSelector=liqo.io%2Fmanaged-by%3Dshadowpod";
-    world.milan.api.get(path).unwrap()["items"].as_array().cloned().unwrap_or_default()
+    remote(&world.milan.api)
 }
 
 /// Nobody plays the kubelet of Milan's nodes: pods that are bound there and deleted are removed here.
@@ -84,23 +64,8 @@ async fn bury_for_ever(world: &World<'_>) {
     }
 }
 
-/// Takes away what [`send`] made.
-async fn stay_home(world: &World<'_>) {
-    let api = &world.rome.api;
-    let path = format!("/api/v1/namespaces/{HOME}");
-    let collection =
-        format!("/apis/offloading.liqo.io/v1beta1/namespaces/{HOME}/namespaceoffloadings");
-    api.delete(&format!("{collection}/offloading")).unwrap();
-    until("no offloading", || async {
-        is_gone(api, &format!("{collection}/offloading")).then_some(())
-    })
-    .await;
-    api.delete(&path).unwrap();
-    until("no namespace", || async { is_gone(api, &path).then_some(()) }).await;
-}
-
 pub(super) async fn pods_leave_before_the_clusters_part(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     world.keep("rsv-pods", &small()).await;
     send(world, "guest", "500m").await;
     tokio::select! {
@@ -114,7 +79,7 @@ pub(super) async fn pods_leave_before_the_clusters_part(world: &mut World<'_>) {
 }
 
 pub(super) async fn capacity_is_back_when_its_pods_are_gone(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     let one = Resources::new(1000, 1 << 30);
     world.keep("rsv-stays", &one).await;
     world.keep("rsv-goes", &one).await;
@@ -144,7 +109,7 @@ pub(super) async fn capacity_is_back_when_its_pods_are_gone(world: &mut World<'_
 }
 
 pub(super) async fn a_requester_that_is_silent_is_drained(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     world.keep("rsv-silent", &small()).await;
     send(world, "stays", "500m").await;
     let [borrowed, lent] = world.over("rsv-silent");
@@ -169,7 +134,7 @@ pub(super) async fn a_requester_that_is_silent_is_drained(world: &mut World<'_>)
 }
 
 pub(super) async fn what_nobody_wants_is_swept(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     world.keep("rsv-orphan", &small()).await;
     let [borrowed, lent] = world.over("rsv-orphan");
     world.rome.stop().await;
@@ -194,7 +159,7 @@ pub(super) async fn what_nobody_wants_is_swept(world: &mut World<'_>) {
 pub(super) async fn a_lost_provider_is_given_up_and_cleans_up_when_it_returns(
     world: &mut World<'_>,
 ) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     world.keep("rsv-lost", &small()).await;
     world.milan.stop().await;
     world.rig.stop_milan();
@@ -219,7 +184,7 @@ pub(super) async fn a_lost_provider_is_given_up_and_cleans_up_when_it_returns(
 }
 
 pub(super) async fn an_existing_network_is_left_alone(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     world.rome.networking = Networking::Existing;
     world.rome.restart().await;
     world.keep("rsv-network", &small()).await;

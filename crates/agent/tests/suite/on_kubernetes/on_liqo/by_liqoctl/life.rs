@@ -11,7 +11,7 @@ use super::super::snapshot::Snapshot;
 use super::world::{World, sizes, small, when};
 
 pub(super) async fn two_reservations_are_one_slice_of_their_sum(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     let clock = Stopwatch::start();
     world.keep("rsv-first", &small()).await;
     eprintln!("  the first after {:?}", clock.elapsed());
@@ -78,7 +78,7 @@ pub(super) async fn two_reservations_are_one_slice_of_their_sum(world: &mut Worl
 }
 
 pub(super) async fn both_directions_of_a_pair_coexist(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     world.keep("rsv-there", &small()).await;
     let back = Resources::new(1000, 2 << 30);
     let lent = world.rome.order(Side::Provider, "rsv-back", &back);
@@ -104,7 +104,7 @@ pub(super) async fn both_directions_of_a_pair_coexist(world: &mut World<'_>) {
 }
 
 pub(super) async fn both_may_be_restarted_at_any_time(world: &mut World<'_>) {
-    let before = Snapshot::of(world);
+    let before = Snapshot::of(world).await;
     let one = Resources::new(1000, 1 << 30);
     let orders = ["rsv-a", "rsv-b"].map(|name| {
         let borrowed = world.rome.order(Side::Requester, name, &one);

@@ -98,6 +98,11 @@ impl Town {
             hook: None,
         }));
         let api = cluster.api();
+        // What Kubernetes makes for each namespace a moment later is there before as well as afterwards.
+        for namespace in ["default", "liqo", NAMESPACE] {
+            let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
+            until(&account, || async { api.get(&account).ok() }).await;
+        }
         let mut town = Self {
             id,
             before: snapshot::of(&api),
