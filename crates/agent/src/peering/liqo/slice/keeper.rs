@@ -40,6 +40,7 @@ use crate::controllers::{Outcome, Queue, due};
 use crate::peering::liqo::kinds::{ForeignCluster, Quota, ResourceSlice, VirtualNode};
 use crate::peering::liqo::names::{CLASS, NODE_TYPE, VIRTUAL_NODE};
 use crate::peering::{Removal, WhyNot};
+use crate::restraint::restrained;
 use crate::transport::Order;
 
 /// How many slices are seen to at the same time.
@@ -372,5 +373,5 @@ where
             }
         }
     };
-    watcher(api, Config::default()).default_backoff().filter_map(matters).boxed()
+    restrained(watcher(api, Config::default()).default_backoff()).filter_map(matters).boxed()
 }
