@@ -30,6 +30,9 @@ const RETRY: Duration = Duration::from_secs(2);
 pub struct Election {
     api: Api<Lease>,
     candidate: Candidate,
+    /// The lease as we wrote it last. Unless somebody has written it since, which is a conflict, it is so
+    /// still, and need not be read before it is renewed.
+    held: Option<Lease>,
 }
 
 /// Who wants the lease, and what it saw of others.
@@ -51,7 +54,7 @@ impl Election {
     /// An election among the agents that keep their objects in this namespace.
     pub fn new(client: &Client, namespace: &str) -> Self {
         let candidate = Candidate { me: name(), seen: None };
-        Self { api: Api::namespaced(client.clone(), namespace), candidate }
+        Self { api: Api::namespaced(client.clone(), namespace), candidate, held: None }
     }
 
     /// Returns when we hold the lease.
@@ -101,9 +104,20 @@ impl Election {
         drop(self.api.replace(NAME, &PostParams::default(), &lease).await);
     }
 
-    /// True if we hold the lease now. What somebody else wrote in between is a conflict, and not ours.
+    /// True if we hold the lease now.
     async fn attempt(&mut self) -> Result<bool, kube::Error> {
+        if let Some(held) = self.held.take()
+            && self.hold(Some(held)).await?
+        {
+            return Ok(true);
+        }
         let found = self.api.get_opt(NAME).await?;
+        self.hold(found).await
+    }
+
+    /// Writes the lease as ours, if we may have what was found. What somebody else wrote in between is a
+    /// conflict, and not ours.
+    async fn hold(&mut self, found: Option<Lease>) -> Result<bool, kube::Error> {
         let spec = found.as_ref().and_then(|lease| lease.spec.as_ref());
         let step = self.candidate.step(spec, Instant::now());
         let Step::Write(spec) = step else { return Ok(false) };
@@ -116,7 +130,10 @@ impl Election {
             self.api.create(&params, &Lease { metadata, spec: Some(spec) }).await
         };
         match written {
-            Ok(_) => Ok(true),
+            Ok(lease) => {
+                self.held = Some(lease);
+                Ok(true)
+            }
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
             Err(error) => Err(error),
         }

@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod metrics;
 mod secure;
 mod kinds;
+mod restraint;
 pub mod collect;
 pub mod watch;
 pub mod offer;

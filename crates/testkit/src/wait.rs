@@ -5,6 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How often a condition is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(40);
+/// One look and its pause count as no more than this: a machine that stood still has not waited.
+const TURN_MAX: Duration = Duration::from_secs(2);
 
 /// How long anything may take that comes soon on an idle machine: tests run on few cores, beside others.
 pub const PATIENCE: Duration = Duration::from_mins(2);
@@ -28,15 +30,16 @@ pub fn wait_for<T>(
     limit: Duration,
     mut look: impl FnMut() -> Option<T>,
 ) -> Result<T, Late> {
-    let clock = Stopwatch::start();
+    let mut waited = Duration::ZERO;
     loop {
         // Asked before the look, so that the last look comes after the limit.
-        let over = clock.elapsed() > limit;
+        let (over, turn) = (waited >= limit, Stopwatch::start());
         match look() {
             Some(found) => return Ok(found),
             None if over => return Err(Late { what: what.to_owned(), limit }),
             None => pause(LOOK_AGAIN),
         }
+        waited += turn.elapsed().min(TURN_MAX);
     }
 }
 

@@ -37,10 +37,18 @@ pub enum Point {
     Recorded,
     /// An instruction was carried out, and the broker does not know.
     Established,
-    /// The broker knows that an instruction was carried out.
+    /// The broker knows that an instruction was carried out, and nothing of that is written down.
     Told,
+    /// It is written down that the broker knows.
+    Noted,
+    /// An instruction says why it cannot be carried out, and the broker does not know.
+    Hindered,
+    /// The broker knows that an instruction cannot be carried out.
+    Failed,
     /// The capacity was taken down, and nobody knows.
     Withdrawn,
+    /// It is written down that the capacity was taken down, and the broker does not know.
+    TakenDown,
     /// The broker has released what a deleted request held, and the request is still there.
     Released,
     /// An instruction's object was removed.
@@ -49,7 +57,7 @@ pub enum Point {
 
 impl Point {
     /// Every one.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Finalized,
         Self::Answered,
         Self::Resized,
@@ -58,7 +66,11 @@ impl Point {
         Self::Recorded,
         Self::Established,
         Self::Told,
+        Self::Noted,
+        Self::Hindered,
+        Self::Failed,
         Self::Withdrawn,
+        Self::TakenDown,
         Self::Released,
         Self::Removed,
     ];

@@ -261,6 +261,7 @@ impl Desk {
             }
             News::Interrupted(error) => {
                 tracing::info!(%error, "the broker is not heard");
+                self.wanted.cut();
                 self.context.contact.send_replace(Contact::Lost(error.to_string()));
             }
             News::Reset(reach) => self.wanted.reset(reach),

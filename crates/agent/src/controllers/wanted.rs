@@ -50,9 +50,11 @@ pub(crate) struct Wanted {
     settled: VecDeque<Name>,
     /// A list that is still being told.
     listing: Option<(Reach, Orders)>,
-    /// What requests were answered since the broker was reached, or a list began: the list may have been
-    /// written before that, though it is heard later.
-    answered: Option<Orders>,
+    /// What requests were answered since the stream was cut, or a list began, until there was a list: it
+    /// may have been written before that, though it is heard later.
+    answered: Orders,
+    /// Is everything known that the stream has to say since it was cut?
+    is_synced: bool,
     /// Of what the broker has spoken since it was reached. As long as it is the same one, its numbers
     /// only grow; one that was restored from an older log is reached anew.
     spoken_of: BTreeSet<Name>,
@@ -61,15 +63,20 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// The stream was cut. Whoever is reached next may be another broker, and requests may be answered by
+    /// it before the stream is heard again.
+    pub(crate) fn cut(&mut self) {
+        self.answered.clear();
+        self.is_synced = false;
+    }
+
     /// The broker is reached, for the first time or again: it may be another one.
     pub(crate) fn reached(&mut self) {
-        self.answered = Some(Orders::new());
         self.spoken_of.clear();
     }
 
     /// A whole list begins.
     pub(crate) fn reset(&mut self, reach: Reach) {
-        self.answered.get_or_insert_default();
         self.listing = Some((reach, Orders::new()));
     }
 
@@ -84,7 +91,7 @@ impl Wanted {
     /// A part of the list is not understood: it is the whole of nothing then, and who is not in it may
     /// live all the same.
     pub(crate) fn doubt(&mut self) {
-        self.answered = None;
+        self.answered.clear();
         let list = self.listing.take().map(|(_, list)| list).unwrap_or_default();
         for order in list.into_values() {
             self.insert(order);
@@ -93,8 +100,8 @@ impl Wanted {
 
     /// The broker has said so to a request; the stream may be behind that.
     pub(crate) fn overhear(&mut self, order: Order) {
-        if let Some(answered) = &mut self.answered {
-            insert(answered, order.clone());
+        if !self.is_synced || self.listing.is_some() {
+            insert(&mut self.answered, order.clone());
         }
         self.insert(order);
     }
@@ -126,7 +133,8 @@ impl Wanted {
 
     /// A list is complete, if one was begun: what it is the whole of.
     pub(crate) fn complete(&mut self) -> Option<Reach> {
-        let answered = self.answered.take().unwrap_or_default();
+        self.is_synced = true;
+        let answered = std::mem::take(&mut self.answered);
         let (reach, mut list) = self.listing.take()?;
         for order in answered.into_values() {
             insert(&mut list, order);
@@ -319,9 +327,10 @@ mod tests {
         wanted.hear(keep(2));
         wanted.complete();
         assert_eq!(number(&wanted, "a"), Some(3));
-        // It comes between the connection and the list: what is not in that is not gone.
-        wanted.reached();
+        // It comes before the connection is heard of: what is not in the list is not gone.
+        wanted.cut();
         wanted.overhear(order(Side::Requester, "b", Duty::Keep, 1));
+        wanted.reached();
         wanted.reset(Reach::Both);
         wanted.hear(keep(3));
         wanted.complete();
@@ -340,6 +349,7 @@ mod tests {
     fn a_broker_that_was_restored_is_right_with_its_older_numbers() {
         let mut wanted = Wanted::default();
         for generation in [5, 3] {
+            wanted.cut();
             wanted.reached();
             wanted.reset(Reach::Both);
             wanted.hear(keep(generation));

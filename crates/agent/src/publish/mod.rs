@@ -135,6 +135,9 @@ impl Publisher {
                     if matches!(made, Ok(true)) {
                         tracing::info!("somebody has deleted the Advertisement; it is made again");
                     }
+                    if made.is_err() {
+                        due = due.min(self.pace.at_least(Instant::now() + APART));
+                    }
                     self.count_write(made);
                 }
                 () = heard(&mut contact) => due = self.pace.reached(Instant::now()),

@@ -14,6 +14,8 @@ use kube::runtime::watcher::{Config, Event, watcher};
 use sublet_crds::Advertisement;
 use tokio::time::{Instant, sleep_until};
 
+use crate::restraint::restrained;
+
 /// So long after it went: whoever deletes it again and again does not make us write as often, and one
 /// that is replaced by hand is there by then.
 const SOON: Duration = Duration::from_secs(1);
@@ -46,9 +48,11 @@ impl Presence {
     /// Watches this one.
     pub(super) fn of(api: Api<PartialObjectMeta<Advertisement>>, name: &str) -> Self {
         let config = Config::default().fields(&format!("metadata.name={name}"));
-        let events = watcher(api, config).default_backoff();
+        let events = restrained(watcher(api, config).default_backoff());
         let mut is_said = false;
         let signs = events.map(move |event| match event {
+            // That a list begins is told before it is known whether it can be had.
+            Ok(Event::Init) => Sign::Listing,
             Ok(event) => {
                 is_said = false;
                 match event {

@@ -16,7 +16,7 @@ use crate::old_broker::{OldBroker, reservation};
 const ID: &str = "rsv-rome-1794780677613";
 
 async fn next(feed: &mut dyn Feed) -> News {
-    tokio::time::timeout(Duration::from_secs(20), feed.next()).await.expect("some news")
+    tokio::time::timeout(Duration::from_mins(1), feed.next()).await.expect("some news")
 }
 
 fn way(broker: &OldBroker, poll: Option<Duration>) -> Http {

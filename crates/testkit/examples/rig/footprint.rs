@@ -118,5 +118,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     meter.print("50 pod events a second")?;
     print_memory(&agent, "50 pod events a second")?;
     latency::measure(empty, full, &broker)?;
-    print_memory(&agent, "after the requests")
+    print_memory(&agent, "after the requests")?;
+    latency::measure_many(empty)?;
+    print_memory(&agent, "after many at once")
 }

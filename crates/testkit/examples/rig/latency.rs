@@ -1,7 +1,7 @@
 //! How long a request takes to become a reservation, and instructions in two clusters.
 //!
 //! From before the object is sent to the API server, until a watch of each API server shows it: what
-//! the two API servers take is in it. One request at a time.
+//! the two API servers take is in it. One request at a time; and then many at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -17,6 +17,8 @@ use crate::broker::Broker;
 use crate::used::row;
 
 const TRIALS: usize = 50;
+/// So many at once.
+const MANY: usize = 200;
 const REQUESTS: &str = "/apis/rear.fluidos.eu/v1alpha1/namespaces/default/resourcerequests";
 const BORROWED: &str = "/apis/rear.fluidos.eu/v1alpha1/namespaces/sublet/reservationinstructions";
 const LENT: &str = "/apis/rear.fluidos.eu/v1alpha1/namespaces/sublet/providerinstructions";
@@ -46,10 +48,11 @@ pub(crate) fn spread(times: &mut [Duration]) -> String {
     format!("p50 {:.1} ms, p90 {:.1} ms, p99 {:.1} ms (of {})", at(50), at(90), at(99), times.len())
 }
 
-/// Tells of each object once, when it first is as it should be.
+/// Tells of each of so many objects once, when it first is as it should be.
 fn follow(
     cluster: &Cluster,
     (what, path): (What, &str),
+    count: usize,
     tell: SyncSender<Sight>,
 ) -> Result<(), sublet_testkit::Error> {
     let mut seen = BTreeSet::new();
@@ -63,14 +66,14 @@ fn follow(
             // Whoever listened has given up otherwise.
             drop(tell.send(Sight { what, name, at }));
         }
-        seen.len() < TRIALS + 1
+        seen.len() < count
     })
 }
 
-fn request(number: usize) -> Value {
+fn request(name: &str) -> Value {
     json!({
         "apiVersion": "rear.fluidos.eu/v1alpha1", "kind": "ResourceRequest",
-        "metadata": { "name": format!("trial-{number}") },
+        "metadata": { "name": name },
         "spec": { "requestedCPU": "100m", "requestedMemory": "64Mi", "duration": "1h" },
     })
 }
@@ -81,19 +84,46 @@ fn trial(
     number: usize,
     sights: &Receiver<Sight>,
 ) -> Result<(Duration, BTreeMap<What, Sight>)> {
-    let sent = wall();
-    cluster.api().create(REQUESTS, &request(number))?;
+    let (name, sent) = (format!("trial-{number}"), wall());
+    cluster.api().create(REQUESTS, &request(&name))?;
     let mut seen = BTreeMap::new();
     while seen.len() < 3 {
         let sight = sights.recv_timeout(PATIENCE).context("something was never seen")?;
         seen.insert(sight.what, sight);
     }
-    let name = format!("trial-{number}");
-    cluster.api().delete(&format!("{REQUESTS}/{name}"))?;
-    wait_for("the request to go", PATIENCE, || {
-        cluster.api().get(&format!("{REQUESTS}/{name}")).is_err().then_some(())
-    })?;
+    give_back(cluster, &name)?;
     Ok((sent, seen))
+}
+
+/// Deletes a request, and waits until it is gone.
+fn give_back(cluster: &Cluster, name: &str) -> Result<()> {
+    let path = format!("{REQUESTS}/{name}");
+    cluster.api().delete(&path)?;
+    Ok(wait_for("the request to go", PATIENCE, || cluster.api().get(&path).is_err().then_some(()))?)
+}
+
+/// Many requests at once: how long after the first was sent they are reserved.
+pub(crate) fn measure_many(requester: &Cluster) -> Result<()> {
+    let (tell, sights) = sync_channel(MANY);
+    let names: Vec<_> = (0..MANY).map(|number| format!("crowd-{number}")).collect();
+    let requests: Vec<_> = names.iter().map(|name| request(name)).collect();
+    let mut times = thread::scope(|scope| {
+        scope.spawn(move || follow(requester, (What::Reserved, REQUESTS), MANY, tell));
+        let sent = wall();
+        requester.api().create_all(REQUESTS, &requests)?;
+        let mut times = Vec::new();
+        while times.len() < MANY {
+            let sight = sights.recv_timeout(PATIENCE).context("not all were reserved")?;
+            times.push(sight.at.saturating_sub(sent));
+        }
+        anyhow::Ok(times)
+    })?;
+    times.sort();
+    let at = |index: usize| times[index].as_secs_f64();
+    let (half, last) = (at(MANY / 2), at(MANY - 1));
+    let found = format!("first {:.2} s, half {half:.2} s, last {last:.2} s", at(0));
+    row(&format!("{MANY} requests at once: until Reserved"), &found, "");
+    names.iter().try_for_each(|name| give_back(requester, name))
 }
 
 /// When the broker decided, by reservation.
@@ -121,7 +151,7 @@ pub(crate) fn measure(requester: &Cluster, provider: &Cluster, broker: &Broker) 
             (provider, What::Lent, LENT),
         ] {
             let tell = tell.clone();
-            scope.spawn(move || follow(cluster, (what, path), tell));
+            scope.spawn(move || follow(cluster, (what, path), TRIALS + 1, tell));
         }
         // The first one is for the connections.
         for number in 0..=TRIALS {

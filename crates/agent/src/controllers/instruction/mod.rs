@@ -132,12 +132,14 @@ impl<K: Record> Work<'_, K> {
                 self.say(&mut standing, K::IN_FORCE, (Some(false), reason, why.advice()));
                 self.write(standing).await?;
                 if !is_said {
+                    self.context.passed(Point::Hindered).await;
                     // The request is to say the same before the broker ends it, and this object with it.
                     self.notice(Notice::warning("PeeringFailed", &why.to_string())).await;
                     return Ok(Flow::Stop(Outcome::Done(Some(SAID_FOR))));
                 }
                 let told =
                     self.context.broker.fail(&order.reservation, &why.failed(order.side)).await;
+                self.context.passed(Point::Failed).await;
                 Ok(Flow::Stop(told.map_or_else(
                     |error| Outcome::Retry(error.retry_after()),
                     // Unless the broker ends it, which an old one does not, it is tried again.
@@ -192,6 +194,7 @@ impl<K: Record> Work<'_, K> {
         standing.applied = order.generation.map(|generation| generation.0);
         self.say(&mut standing, K::IN_FORCE, (Some(false), Reason::Withdrawn, String::new()));
         self.write(standing).await?;
+        self.context.passed(Point::TakenDown).await;
         self.notice(Notice::normal("Withdrawn", "the capacity was taken down")).await;
         Ok(Flow::On)
     }
@@ -207,6 +210,7 @@ impl<K: Record> Work<'_, K> {
         let holds = K::SIDE == Side::Provider || standing.in_force;
         self.say(&mut standing, K::KNOWN, (Some(holds), Reason::Done, String::new()));
         self.write(standing).await?;
+        self.context.passed(Point::Noted).await;
         Ok(Flow::On)
     }
 

@@ -13,17 +13,13 @@ use crate::broker::Town;
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const REQUESTS: &str = "/apis/rear.fluidos.eu/v1alpha1/namespaces/default/resourcerequests";
 
-/// What the Go system's kinds have: of the spec, and of the status.
+/// What the Go system's kinds have: of the spec, and of the status. The last one is looked at to see
+/// whether the API server goes by all of them.
 const FIELDS: [(&str, &[&str], &[&str]); 4] = [
     (
         "advertisements",
         &["clusterID", "resources", "cost", "timestamp"],
         &["phase", "lastUpdateTime", "published", "message"],
-    ),
-    (
-        "resourcerequests",
-        &["requestedCPU", "requestedMemory", "priority", "duration"],
-        &["phase", "targetClusterID", "reservationName", "message", "lastUpdateTime"],
     ),
     (
         "reservationinstructions",
@@ -48,6 +44,11 @@ const FIELDS: [(&str, &[&str], &[&str]); 4] = [
             "expiresAt",
         ],
         &["enforced", "lastUpdateTime"],
+    ),
+    (
+        "resourcerequests",
+        &["requestedCPU", "requestedMemory", "priority", "duration"],
+        &["phase", "targetClusterID", "reservationName", "message", "lastUpdateTime"],
     ),
 ];
 

@@ -4,6 +4,7 @@ mod member;
 mod deployment;
 mod foreign;
 mod advertising;
+mod alone;
 mod rivals;
 mod quickstart;
 mod on_liqo;

@@ -26,6 +26,7 @@ use super::wakes::Wakes;
 use crate::cluster::code;
 use crate::peering::WhyNot;
 use crate::peering::liqo::kinds::ForeignCluster;
+use crate::restraint::restrained;
 
 /// How long a look may take.
 const LOOK_MAX: Duration = Duration::from_secs(30);
@@ -166,7 +167,7 @@ where
             }
         }
     };
-    watcher(api, Config::default()).default_backoff().filter_map(matters).boxed()
+    restrained(watcher(api, Config::default()).default_backoff()).filter_map(matters).boxed()
 }
 
 #[cfg(test)]

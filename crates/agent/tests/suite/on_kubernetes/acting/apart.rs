@@ -13,6 +13,7 @@ use sublet_wire::client;
 use sublet_wire::v1::ClusterDecision;
 
 use super::crashes::restart;
+use super::life::renewed;
 use super::world::clock;
 use super::{World, small};
 use crate::on_kubernetes::until::until;
@@ -95,10 +96,8 @@ pub(super) async fn clocks_may_be_hours_apart(world: &mut World) {
         world.milan.advertise(16).await;
         world.ask("lasts", small()).await;
         let brief = json!({ "requestedCPU": "1", "requestedMemory": "1Gi", "duration": "3s" });
-        world.ask("brief", brief.clone()).await;
-        let mut kept = brief;
-        kept["renew"] = json!(true);
-        world.ask("kept", kept).await;
+        world.ask("brief", brief).await;
+        world.ask("kept", renewed()).await;
         let since = clock();
         let status = world.in_phase("kept", RequestPhase::Active).await.status.unwrap();
         let (id, first) = (status.reservation_name, status.expires_at);

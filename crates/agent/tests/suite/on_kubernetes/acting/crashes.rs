@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sublet_agent::controllers::{Hook, Point};
-use sublet_crds::RequestPhase;
+use sublet_crds::{Obstacle, RequestPhase};
 
 use super::world::Town;
 use super::{World, small};
@@ -56,29 +56,46 @@ impl Who {
     }
 }
 
-type Passers = &'static [Who];
+/// Who comes past a point.
+#[derive(Clone, Copy, Default)]
+struct Passers {
+    /// While something is reserved.
+    reserving: &'static [Who],
+    /// While it is changed.
+    changing: &'static [Who],
+    /// While the clusters cannot be joined.
+    failing: &'static [Who],
+    /// While it is released.
+    releasing: &'static [Who],
+}
 
-/// Who comes past a point while something is reserved, while it is changed, and while it is released. A
-/// new point does not compile until it is listed here, and one that nobody comes past fails the test.
-fn passers(at: Point) -> (Passers, Passers, Passers) {
+/// Who comes past a point, and when. A new point does not compile until it is listed here, and one that
+/// nobody comes past fails the test.
+fn passers(at: Point) -> Passers {
     use Who::{Provider, Requester};
+    const BOTH: &[Who] = &[Requester, Provider];
+    const ONE: &[Who] = &[Requester];
+    let none = Passers::default();
     match at {
-        Point::Finalized => (&[Requester], &[], &[Requester]),
-        Point::Answered => (&[Requester], &[], &[]),
-        Point::Written => (&[Requester], &[Requester], &[]),
-        Point::Resized | Point::Renewed => (&[], &[Requester], &[]),
-        Point::Recorded => (&[Requester, Provider], &[Requester, Provider], &[Requester, Provider]),
-        Point::Established => (&[Requester, Provider], &[Requester, Provider], &[]),
-        Point::Told => (&[Requester, Provider], &[Requester, Provider], &[Provider]),
-        Point::Released => (&[], &[], &[Requester]),
-        Point::Withdrawn | Point::Removed => (&[], &[], &[Requester, Provider]),
+        Point::Finalized => Passers { reserving: ONE, releasing: ONE, ..none },
+        Point::Answered => Passers { reserving: ONE, ..none },
+        Point::Written => Passers { reserving: ONE, changing: ONE, ..none },
+        Point::Resized | Point::Renewed => Passers { changing: ONE, ..none },
+        Point::Recorded => Passers { reserving: BOTH, changing: BOTH, releasing: BOTH, ..none },
+        Point::Established => Passers { reserving: BOTH, changing: BOTH, ..none },
+        Point::Told => Passers { reserving: BOTH, changing: BOTH, releasing: &[Provider], ..none },
+        Point::Noted => Passers { reserving: BOTH, releasing: &[Provider], ..none },
+        Point::Hindered => Passers { failing: ONE, ..none },
+        Point::Failed => Passers { failing: BOTH, ..none },
+        Point::Released => Passers { releasing: ONE, ..none },
+        Point::Withdrawn | Point::TakenDown | Point::Removed => Passers { releasing: BOTH, ..none },
     }
 }
 
 pub(super) async fn the_agents_may_die_after_any_step_of_a_reservation(world: &mut World) {
     world.milan.advertise(16).await;
     for at in Point::ALL {
-        for who in passers(at).0 {
+        for who in passers(at).reserving {
             let (hook, sprung) = trap(at);
             restart(who.of(world), Some(hook)).await;
             world.ask("crash", small()).await;
@@ -97,7 +114,7 @@ pub(super) async fn the_agents_may_die_after_any_step_of_a_change(world: &mut Wo
     const HOURS: i64 = 3600;
     world.milan.advertise(16).await;
     for at in Point::ALL {
-        for who in passers(at).1 {
+        for who in passers(at).changing {
             world.ask("crash", small()).await;
             let status = world.in_phase("crash", RequestPhase::Active).await.status.unwrap();
             world.balances(1).await;
@@ -134,17 +151,41 @@ pub(super) async fn the_agents_may_die_after_any_step_of_a_change(world: &mut Wo
     }
 }
 
+/// Something is in the way that does not go away by itself: the broker hears of it, and ends it.
+pub(super) async fn the_agents_may_die_after_any_step_of_a_failure(world: &mut World) {
+    world.milan.advertise(16).await;
+    for at in Point::ALL {
+        for who in passers(at).failing {
+            let (hook, sprung) = trap(at);
+            who.of(world).peering.hinder(Some(Obstacle::KeyNotPinned));
+            restart(who.of(world), Some(hook)).await;
+            world.ask("crash", small()).await;
+            is_sprung(at, &sprung).await;
+            restart(who.of(world), None).await;
+            let request = world.in_phase("crash", RequestPhase::Failed).await;
+            let conditions = request.status.unwrap().conditions;
+            assert!(conditions.iter().any(|one| one.reason == "KeyNotPinned"), "{conditions:?}");
+            who.of(world).peering.hinder(None);
+            world.delete("crash").await;
+            world.is_clean().await;
+        }
+    }
+}
+
 pub(super) async fn the_agents_may_die_after_any_step_of_a_release(world: &mut World) {
     world.milan.advertise(16).await;
     for at in Point::ALL {
-        for who in passers(at).2 {
+        for who in passers(at).releasing {
             world.ask("crash", small()).await;
             world.in_phase("crash", RequestPhase::Active).await;
             world.balances(1).await;
             let (hook, sprung) = trap(at);
             restart(who.of(world), Some(hook)).await;
             // While the provider is quick, the requester may hear of the end before it takes down.
-            let alone = matches!((who, at), (Who::Requester, Point::Recorded | Point::Withdrawn));
+            let alone = matches!(
+                (who, at),
+                (Who::Requester, Point::Recorded | Point::Withdrawn | Point::TakenDown)
+            );
             if alone {
                 world.milan.kill().await;
             }

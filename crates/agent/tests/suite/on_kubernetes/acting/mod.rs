@@ -154,6 +154,7 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
         outage::what_expired_while_the_agents_were_away_is_taken_down(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_reservation(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_change(&mut world).await;
+        crashes::the_agents_may_die_after_any_step_of_a_failure(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_release(&mut world).await;
         phases::a_request_may_be_deleted_in_every_phase(&mut world).await;
         crowd::two_hundred_at_once_are_all_reserved_and_nothing_twice(&world).await;

@@ -6,6 +6,7 @@ use futures_util::FutureExt;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 use sublet_agent::controllers::{Hook, Point};
+use sublet_agent::transport::Http;
 use sublet_crds::RequestPhase;
 use sublet_testkit::Cluster;
 
@@ -59,6 +60,8 @@ pub(super) async fn an_old_broker_is_understood(clusters: &[Cluster], mut world:
     assert_eq!(broker.count(RESERVE), 1);
     the_agent_may_die_and_does_not_ask_twice(&mut world, &broker).await;
     an_answer_is_kept_while_somebody_else_writes(&mut world, &broker).await;
+    world.milan.http = Http::new(options("milan"), None).unwrap();
+    what_is_only_mentioned_is_carried_out_and_stays(&mut world, &broker).await;
 }
 
 const RESERVE: &str = "POST /api/v1/reservations";
@@ -111,4 +114,23 @@ async fn an_answer_is_kept_while_somebody_else_writes(world: &mut World, broker:
     assert!(request.metadata.labels.is_some());
     goes(world, "touched").await;
     assert_eq!(broker.count(RESERVE), before + 1);
+}
+
+/// The list is never asked for, as with `--instruction-poll-interval=0`: what an old broker has to say
+/// comes with its answer to an advertisement, and who is missing there is not over.
+async fn what_is_only_mentioned_is_carried_out_and_stays(world: &mut World, broker: &OldBroker) {
+    restart(&mut world.milan, None).await;
+    let ids = ["rsv-rome-1794780677614", "rsv-rome-1794780677615"];
+    for id in ids {
+        broker.change(|script| script.piggy_back = Some(reservation(id, "rome", "milan")));
+        until("what was mentioned, in force", || async {
+            // Said again and again, as an agent does: who hears it first may not listen yet.
+            world.milan.advertise(16).await;
+            let lent = world.milan.lent().get(&format!("{id}-provider")).await.ok()?;
+            lent.status?.enforced.then_some(())
+        })
+        .await;
+    }
+    let first = world.milan.lent().get(&format!("{}-provider", ids[0])).await.unwrap();
+    assert!(first.metadata.deletion_timestamp.is_none(), "it is in force until its end");
 }

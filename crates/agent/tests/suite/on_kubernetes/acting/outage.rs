@@ -94,7 +94,8 @@ pub(super) async fn what_ended_while_the_agents_were_away_is_seen(world: &mut Wo
 
 pub(super) async fn what_expired_while_the_agents_were_away_is_taken_down(world: &mut World) {
     world.milan.advertise(16).await;
-    let brief = json!({ "requestedCPU": "1", "requestedMemory": "1Gi", "duration": "2s" });
+    // Long enough to be seen in use, however busy the machine is.
+    let brief = json!({ "requestedCPU": "1", "requestedMemory": "1Gi", "duration": "6s" });
     world.ask("expires", brief).await;
     world.in_phase("expires", RequestPhase::Active).await;
     world.balances(1).await;
