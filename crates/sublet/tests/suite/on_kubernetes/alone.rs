@@ -1,9 +1,10 @@
 //! A cluster whose agent has no broker, and one that lacks our kinds: a single cluster is both in turn.
 
 use serde_json::Value;
+use sublet_testkit::wait::PATIENCE;
 use sublet_testkit::{Cluster, Nodes, Setup, wait_for};
 
-use super::member::{Member, PATIENCE, REQUEST, at_broker, comes};
+use super::member::{Member, REQUEST, at_broker, comes};
 use crate::broker::Town;
 
 const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
