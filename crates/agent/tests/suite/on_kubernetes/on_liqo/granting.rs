@@ -11,7 +11,7 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::{Kind, Resources};
 use sublet_crds::Obstacle;
 
-use super::hostile::{Rogue, SLICE, decided, forged, is_decided, refusals, slice};
+use super::hostile::{Rogue, SLICE, decided, forged, is_decided, is_swept, refusals, slice};
 use super::snapshot::Snapshot;
 use super::world::{GRACE, World, at, condition, small, when, when_gone};
 use crate::on_kubernetes::until::until;
@@ -241,6 +241,7 @@ pub(super) async fn whoever_wants_to_be_somebody_else_is_denied(world: &mut Worl
     let quota = format!("{}/{user}", world.milan.liqo("offloading", "quotas"));
     when_gone(&world.milan.api, &quota).await;
     world.end("rsv-forged").await;
+    is_swept(world, "rsv-forged").await;
 }
 
 /// Liqo has made a certificate for the slice by the time it is denied. That goes with the slice, although

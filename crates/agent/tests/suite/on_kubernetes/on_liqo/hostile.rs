@@ -9,8 +9,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use sublet_agent::peering::Peering as _;
 use sublet_agent::transport::Order;
-use sublet_core::instruction::Duty;
+use sublet_core::instruction::{Duty, Side};
 use sublet_testkit::{Controller, Process};
 
 use super::guests::{HOME, offload, place, remote, stay_home};
@@ -189,6 +190,7 @@ pub(super) async fn whoever_poses_as_another_gets_nothing(world: &mut World<'_>)
     for name in ["rsv-turins", "rsv-forger"] {
         world.forget(name);
         when_gone(&world.milan.api, &world.milan.slice(name)).await;
+        is_swept(world, name).await;
     }
     is_decided(world, "discarded", discarded + 2).await;
     when_gone(&world.milan.api, "/api/v1/namespaces/liqo-tenant-turin").await;
@@ -201,6 +203,18 @@ fn hash_of(cluster: &str) -> String {
     let mut hash = format!("{:x}", Sha256::digest(cluster));
     hash.truncate(12);
     hash
+}
+
+/// Waits until the certificate of a slice is swept: Liqo, which looks at a forged request later than we do, may
+/// make it after the slice has gone.
+pub(super) async fn is_swept(world: &World<'_>, slice: &str) {
+    let secret =
+        format!("/api/v1/namespaces/liqo-tenant-rome/secrets/liqo-remote-certificate-{slice}");
+    until(&format!("the end of {secret}"), || async {
+        world.milan.peering.sweep(&[Side::Provider], &|_: Side, _: &str| false).await;
+        is_gone(&world.milan.api, &secret).then_some(())
+    })
+    .await;
 }
 
 /// A request for a certificate with one group more.

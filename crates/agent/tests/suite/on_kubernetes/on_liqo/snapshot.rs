@@ -67,6 +67,12 @@ impl Snapshot {
     }
 }
 
+/// The certificate of a slice, which Liqo may have made after everything else of it was gone. It stays until
+/// everything is swept.
+fn stays(name: &str) -> bool {
+    name.starts_with("liqo-remote-certificate-")
+}
+
 /// What says that somebody is still at work: what is being deleted, what Liqo has made for a reservation or of
 /// the namespaces that went with it, and what every namespace and every pair is about to have.
 fn moving(all: &BTreeSet<String>) -> Vec<String> {
@@ -83,7 +89,7 @@ fn moving(all: &BTreeSet<String>) -> Vec<String> {
         let [collection, _, name] = parts(object);
         object.starts_with(&format!("{collection} going "))
             || collection.ends_with("/namespacemaps")
-            || name.contains("rsv-") && !collection.contains("rear.fluidos.eu")
+            || name.contains("rsv-") && !collection.contains("rear.fluidos.eu") && !stays(&name)
     });
     let comes = named.iter().filter(|[collection, _, name]| {
         let peer = name.strip_prefix("liqo-tenant-");
