@@ -63,13 +63,15 @@ pub(crate) fn next(told: &Told, seen: Option<&Seen>, now: Time, look: Look) -> S
     match (told, seen) {
         (Told::Order(order), seen) if order.duty != Duty::Gone => ordered(order, seen, look),
         (Told::Mentioned(order), seen) => match (ordered(order, seen, look), seen) {
-            (Step::Record(order), _) if is_over(&order, now) => Step::Rest,
+            (Step::Record(order), seen) if is_over(&order, now) => {
+                seen.map_or(Step::Rest, |seen| unattended(seen, now, look))
+            }
             (Step::Rest | Step::Establish(_), Some(seen)) => unattended(seen, now, look),
             (step, _) => step,
         },
         (Told::Never, Some(seen)) => unattended(seen, now, look),
         (Told::Order(_) | Told::Gone, Some(seen)) => match &seen.order {
-            Some(order) => Step::Retire(Order { duty: Duty::Gone, ..order.clone() }),
+            Some(order) => retired(order, Duty::Gone),
             None => Step::Remove,
         },
         _ => Step::Rest,
@@ -89,9 +91,7 @@ fn ordered(order: &Order, seen: Option<&Seen>, look: Look) -> Step {
         // then it was restored, and is right all the same.
         Some(known) if known.generation > order.generation && look == Look::Believing => Step::Rest,
         // What was done with the other one is undone first.
-        Some(known) if known.peer != order.peer => {
-            Step::Retire(Order { duty: Duty::Gone, ..known.clone() })
-        }
+        Some(known) if known.peer != order.peer => retired(known, Duty::Gone),
         Some(known) if is_same(known, order) => carry_out(order, &seen.standing, look),
         _ => Step::Record(order.clone()),
     }
@@ -119,12 +119,21 @@ fn carry_out(order: &Order, standing: &Standing, look: Look) -> Step {
 fn unattended(seen: &Seen, now: Time, look: Look) -> Step {
     let Some(order) = &seen.order else { return Step::Rest };
     if is_over(order, now) || order.duty != Duty::Keep {
-        return Step::Retire(order.clone());
+        return retired(order, Duty::TakeDown);
     }
     match (carry_out(order, &seen.standing, look), order.expires_at) {
         (Step::Establish(order), _) => Step::Establish(order),
         (_, Some(end)) => Step::Until(end),
         (_, None) => Step::Rest,
+    }
+}
+
+/// What is recorded goes. The record says so first: whoever else goes by it, as the class of our slices
+/// does, would bring back what is being taken down.
+fn retired(recorded: &Order, duty: Duty) -> Step {
+    match recorded.duty {
+        Duty::Keep => Step::Record(Order { duty: Duty::TakeDown, ..recorded.clone() }),
+        Duty::TakeDown | Duty::Gone => Step::Retire(Order { duty, ..recorded.clone() }),
     }
 }
 

@@ -82,7 +82,10 @@ fn what_an_old_broker_only_mentions_ends_by_our_clock() {
     let kept = seen(&later, true, None, None);
     assert_eq!(told(&later, Some(&kept)), Step::Until(Time::from_millis(1_005_000)));
     let kept = seen(&over, true, None, None);
-    assert_eq!(told(&over, Some(&kept)), Step::Retire(over.clone()));
+    let down = Order { duty: Duty::TakeDown, ..over.clone() };
+    assert_eq!(told(&over, Some(&kept)), Step::Record(down.clone()));
+    let recorded = seen(&down, true, None, None);
+    assert_eq!(told(&over, Some(&recorded)), Step::Retire(down));
 }
 
 #[test]
@@ -135,8 +138,12 @@ fn what_is_to_go_is_withdrawn_before_the_broker_hears_of_it() {
 fn what_is_gone_is_retired_and_what_is_not_known_is_left() {
     let keep = order(Side::Provider, Duty::Keep, 1);
     let running = seen(&keep, true, Some(1), Some(1));
+    // The record says so first: others go by it, and would bring back what is being taken down.
+    let down = Order { duty: Duty::TakeDown, ..keep.clone() };
+    assert_eq!(next(&Told::Gone, Some(&running), NOW), Step::Record(down.clone()));
+    let recorded = seen(&down, true, Some(1), Some(1));
     let gone = Order { duty: Duty::Gone, ..keep.clone() };
-    assert_eq!(next(&Told::Gone, Some(&running), NOW), Step::Retire(gone));
+    assert_eq!(next(&Told::Gone, Some(&recorded), NOW), Step::Retire(gone));
     assert_eq!(next(&Told::Gone, None, NOW), Step::Rest);
     assert_eq!(next(&Told::Nothing, Some(&running), NOW), Step::Rest);
     let nonsense = Seen { order: None, ..running.clone() };
@@ -145,8 +152,11 @@ fn what_is_gone_is_retired_and_what_is_not_known_is_left() {
     let deleting = Seen { is_deleting: true, ..running };
     assert_eq!(next(&Told::Gone, Some(&deleting), NOW), Step::Rest);
     let foreign = Order { peer: "turin".parse().unwrap(), ..keep.clone() };
-    let undone = Step::Retire(Order { duty: Duty::Gone, ..foreign.clone() });
-    assert_eq!(step(&keep, Some(&seen(&foreign, true, Some(1), Some(1)))), undone);
+    let going = Order { duty: Duty::TakeDown, ..foreign.clone() };
+    let said = step(&keep, Some(&seen(&foreign, true, Some(1), Some(1))));
+    assert_eq!(said, Step::Record(going.clone()));
+    let undone = Step::Retire(Order { duty: Duty::Gone, ..foreign });
+    assert_eq!(step(&keep, Some(&seen(&going, true, Some(1), Some(1)))), undone);
 }
 
 #[test]
@@ -160,7 +170,9 @@ fn what_an_old_broker_let_us_borrow_holds_until_its_end_by_our_clock() {
     let later = Order { expires_at: end(1_005_000), ..old.clone() };
     assert_eq!(never(&later, true), Step::Until(Time::from_millis(1_005_000)));
     let over = Order { expires_at: end(999_000), ..old.clone() };
-    assert_eq!(never(&over, true), Step::Retire(over.clone()));
+    let down = Order { duty: Duty::TakeDown, ..over.clone() };
+    assert_eq!(never(&over, true), Step::Record(down.clone()));
+    assert_eq!(never(&down, true), Step::Retire(down.clone()));
     let given_back = Order { duty: Duty::TakeDown, ..old };
     assert_eq!(never(&given_back, true), Step::Retire(given_back.clone()));
 }
