@@ -13,7 +13,7 @@ use crate::broker::Town;
 const BUDGET: &str = "/apis/policy/v1/namespaces/web/poddisruptionbudgets";
 
 /// How many pods run in a namespace.
-fn running(side: &Side, namespace: &str) -> Option<usize> {
+pub(super) fn running(side: &Side, namespace: &str) -> Option<usize> {
     let pods = side.member.cluster.kubectl_json(&["get", "pods", "-n", namespace]).ok()?;
     let is_running = |pod: &&Value| {
         pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
@@ -22,7 +22,7 @@ fn running(side: &Side, namespace: &str) -> Option<usize> {
 }
 
 /// What a request says of its being usable.
-fn ready(request: &Value) -> Option<&Value> {
+pub(super) fn ready(request: &Value) -> Option<&Value> {
     request["status"]["conditions"].as_array()?.iter().find(|one| one["type"] == "Ready")
 }
 

@@ -5,6 +5,7 @@ mod side;
 mod dice;
 mod changing;
 mod draining;
+mod losing;
 mod whole;
 mod by_liqoctl;
 mod crowd;

@@ -9,6 +9,7 @@ use sublet_testkit::wait::Stopwatch;
 use super::super::member::{REQUEST, at_broker, comes};
 use super::changing::a_request_grows_shrinks_and_expires;
 use super::draining::an_operator_empties_a_provider;
+use super::losing::a_provider_that_was_given_up_returns;
 use super::side::{self, Side, lends};
 use crate::broker::Town;
 
@@ -138,6 +139,7 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     let changing = Stopwatch::start();
     a_request_grows_shrinks_and_expires(&town, shop, edge);
     println!("grown, shrunk and over after {:?}", changing.elapsed());
+    a_provider_that_was_given_up_returns(&town, shop, edge);
     comes(&shop.agent, "the namespace to be at home once more", is_home);
     shop.member.delete("namespace", NAMESPACE);
     for (side, before) in sides.iter().zip(&before) {
