@@ -77,8 +77,9 @@ fn stays(name: &str) -> bool {
 /// the namespaces that went with it, and what every namespace and every pair is about to have.
 fn moving(all: &BTreeSet<String>) -> Vec<String> {
     let parts = |object: &str| {
-        let (collection, rest) = object.split_once(' ').unwrap();
-        let (namespace, name) = rest.rsplit_once(' ').unwrap().1.split_once('/').unwrap();
+        // Between the two stands what is to be as it was, of what is Liqo's or ours.
+        let collection = object.split(' ').next().unwrap();
+        let (namespace, name) = object.rsplit(' ').next().unwrap().split_once('/').unwrap();
         [collection, namespace, name].map(str::to_owned)
     };
     let named: BTreeSet<_> = all.iter().map(|object| parts(object)).collect();
