@@ -6,7 +6,8 @@
 //! is named in the summary as failed once, and is a defect to look for, in the test or behind it.
 //!
 //! Nothing else is given a second chance. Property tests draw other cases each time, so that passing
-//! the second time says nothing about the case that failed; they stand in other test programs.
+//! the second time says nothing about the case that failed; they stand in other test programs, but for
+//! one of the log's, which keeps the case that failed and tries it first.
 
 use anyhow::Result;
 
@@ -46,13 +47,20 @@ pub(super) fn programs() -> std::process::Command {
 pub(super) struct Seen {
     tally: Tally,
     failed: Vec<String>,
+    /// Test programs that began and did not say how they ended.
+    unfinished: u64,
 }
 
 impl Seen {
     /// Takes a line of a test program's output in.
     pub(super) fn read(&mut self, line: &str) {
         self.tally.read(line);
-        // `test module::name ... FAILED`; what a test prints may stand between the two.
+        if line.starts_with("running ") && line.trim_end_matches('s').ends_with(" test") {
+            self.unfinished = self.unfinished.saturating_add(1);
+        } else if line.starts_with("test result: ") {
+            self.unfinished = self.unfinished.saturating_sub(1);
+        }
+        // `test module::name ... FAILED`
         let name = line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... FAILED"));
         self.failed.extend(name.map(str::to_owned));
     }
@@ -72,13 +80,13 @@ impl Seen {
         println!("\nonce more, alone: {}", self.failed.join(", "));
         command.args(["--test-threads=1", "--exact"]).args(&self.failed);
         let mut again = Tally::default();
-        process::passes_seen(repo.root(), command, |line| again.read(line))?;
-        Ok(judged(first, &again, self.failed))
+        let passed = process::passes_seen(repo.root(), command, |line| again.read(line))?;
+        Ok(judged(first, &again.and_the_program(passed), self.failed))
     }
 
     /// A program that died has not named what failed in it.
     fn is_worth_a_look(&self) -> bool {
-        let named = self.failed.len() as u64 == self.tally.failed;
+        let named = self.failed.len() as u64 == self.tally.failed && self.unfinished == 0;
         (1..=FAILED_MAX).contains(&self.failed.len()) && named
     }
 }
@@ -103,7 +111,8 @@ mod tests {
         seen
     }
 
-    const ONE: [&str; 3] = [
+    const ONE: [&str; 4] = [
+        "running 2 tests",
         "test on_kubernetes::crash::a ... ok",
         "test on_kubernetes::crash::b ... FAILED",
         "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured",
@@ -131,6 +140,9 @@ mod tests {
     #[test]
     fn a_program_that_died_and_one_where_much_fails_get_no_second_look() {
         assert!(!seen(&["test a ... FAILED"]).is_worth_a_look(), "it never came to its result");
+        let mut beside = seen(&ONE);
+        beside.read("running 1 test");
+        assert!(!beside.is_worth_a_look(), "another one died beside it");
         assert!(!seen(&[]).is_worth_a_look());
         let all: Vec<_> = (0..=FAILED_MAX).map(|n| format!("test a{n} ... FAILED")).collect();
         let mut many = seen(&all.iter().map(String::as_str).collect::<Vec<_>>());
