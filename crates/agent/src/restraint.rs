@@ -58,7 +58,8 @@ pub(crate) fn restrained<K: Send + 'static>(
     .boxed()
 }
 
-fn is_forbidden(error: &Error) -> bool {
+/// Does the API server say that we may not?
+pub(crate) fn is_forbidden(error: &Error) -> bool {
     let code = match error {
         Error::InitialListFailed(error)
         | Error::WatchStartFailed(error)

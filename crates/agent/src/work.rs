@@ -52,13 +52,15 @@ impl Work<'_> {
         let instructions = &config.instruction_namespace;
         let (mut collector, told) =
             Collector::new(&client, instructions, rules, Arc::clone(&metrics));
-        let grants = collector.grants();
+        let (grants, blind) = (collector.grants(), collector.blind());
         let grid = Grid::new(&profile.cluster, config.interval, config.spread);
         let unwilling = peering.unwilling();
         let desk = Context::new(client, Arc::clone(&broker), peering, instructions, clock::now)
             .with_metrics(Arc::clone(&metrics));
         let contact = desk.contact();
-        let publisher = Publisher::new(profile, grid, broker, object, metrics).unless(unwilling);
+        let publisher = Publisher::new(profile, grid, broker, object, metrics)
+            .unless(unwilling)
+            .that_may_not_see(blind);
         tasks.own("the readiness", become_ready(told.clone(), ready, tasks.stopping()));
         tasks.own("the publisher", publisher.run(told, contact, tasks.stopping()));
         tasks.own("the watches", collector.run(tasks.stopping()));

@@ -13,7 +13,7 @@ use crate::{Obstacle, from_time};
 /// What is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// An advertisement: the nodes and pods could be read.
+    /// An advertisement: the nodes and pods could be read, all of them.
     Measured,
     /// An advertisement: the broker has it.
     Published,
@@ -64,6 +64,8 @@ pub enum Reason {
     MeasuringFailed,
     /// Some amounts could not be read, and are not counted.
     UnreadableAmounts,
+    /// There are more kinds of resources than can be told.
+    KindsLeftOut,
     /// A cluster does not lend: its Liqo does not enforce quotas. The message says what to do, here and
     /// in the next three.
     NotEnforced,

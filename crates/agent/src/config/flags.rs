@@ -151,7 +151,7 @@ pub struct Flags {
 }
 
 /// Flags of the Go agent that have no effect here: they are taken, and a log line says so. The first
-/// two choose its other transport, which is an error.
+/// one alone chooses its other transport, which is an error.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Legacy {
     #[arg(long, hide = true, env = "SUBLET_BROKER_KUBECONFIG")]
@@ -165,8 +165,10 @@ pub(super) struct Legacy {
 impl Legacy {
     /// Those that were given and have no effect.
     pub(super) fn without_effect(&self) -> impl Iterator<Item = &'static str> {
-        let namespace = self.broker_namespace.is_some().then_some("broker-namespace");
-        namespace.into_iter().chain(self.framework.without_effect())
+        let named = |given: &Option<String>| given.as_ref().is_some_and(|text| !text.is_empty());
+        let kubeconfig = named(&self.broker_kubeconfig).then_some("broker-kubeconfig");
+        let namespace = named(&self.broker_namespace).then_some("broker-namespace");
+        kubeconfig.into_iter().chain(namespace).chain(self.framework.without_effect())
     }
 }
 

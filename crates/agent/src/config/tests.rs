@@ -122,6 +122,19 @@ fn metrics_are_served_over_tls_unless_that_is_turned_off() {
     assert_eq!(with(&["--metrics-secure=false"]), None);
 }
 
+/// The Go agent that is told to use HTTP does not look at the kubeconfig of its other way either.
+#[test]
+fn what_belongs_to_the_other_transport_is_named_as_without_effect() {
+    let http = ["--broker-transport=http", "--broker-url=https://b:8443", "--broker-cert-path=/c"];
+    let other = ["--broker-kubeconfig=/k", "--broker-namespace=n", "--webhook-cert-path=/w"];
+    let config = resolve(&[http, other].concat()).unwrap();
+    let named = ["broker-kubeconfig", "broker-namespace", "webhook-cert-path"];
+    assert_eq!(config.without_effect, named);
+    let empty = resolve(&[&http[..], &["--broker-kubeconfig=", "--broker-namespace="]].concat());
+    assert!(empty.unwrap().without_effect.is_empty());
+    assert!(resolve(&other).unwrap_err().contains("--broker-kubeconfig"));
+}
+
 /// As the Go system's overlay has it, which says nothing of certificates.
 #[test]
 fn metrics_without_certificates_of_their_own_are_served_with_that_of_the_broker() {

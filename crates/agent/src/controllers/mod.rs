@@ -24,5 +24,5 @@ mod wanted;
 pub use context::{Clock, Contact, Context, Hook, Point};
 pub use desk::run;
 pub(crate) use instruction::Record;
-pub(crate) use notice::Notice;
+pub(crate) use notice::{Notice, cut};
 pub(crate) use queue::{Outcome, Queue, due};

@@ -10,6 +10,7 @@ mod object;
 mod pace;
 mod presence;
 mod rival;
+mod status;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,11 +29,11 @@ use crate::kinds::WriteError;
 use crate::metrics::Metrics;
 use crate::peering::Unwilling;
 use crate::transport::{self, Broker};
-use crate::watch::Told;
+use crate::watch::{Blind, Told};
 use material::is_material;
-use object::Outcome;
 use pace::Pace;
 use rival::Rivals;
+use status::{Measuring, Outcome};
 
 pub use grid::Grid;
 pub use object::{Error, Object};
@@ -41,6 +42,9 @@ pub use object::{Error, Object};
 const SOON: Duration = Duration::from_millis(500);
 /// At least so long between two for that reason.
 const APART: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether everything can be listed, until it was once.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// What to do when the broker does not listen to us.
 const OVERTAKEN: &str = "the broker keeps what another agent says of this cluster, which has a higher \
@@ -65,6 +69,7 @@ pub struct Publisher {
     /// Whether the operator lets the cluster lend, and what may stand against it.
     lends: bool,
     unwilling: Option<Unwilling>,
+    blind: Blind,
 }
 
 impl Publisher {
@@ -79,7 +84,7 @@ impl Publisher {
         let numbers = Numbers::after(object.left(), clock::now());
         let (lends, pace) = (profile.lending, Pace::default());
         let rivals = Rivals::new(duration(grid.every()));
-        let (last, unwilling) = (None, None);
+        let (last, unwilling, blind) = (None, None, Blind::default());
         Self {
             profile,
             grid,
@@ -92,6 +97,7 @@ impl Publisher {
             pace,
             lends,
             unwilling,
+            blind,
         }
     }
 
@@ -99,6 +105,13 @@ impl Publisher {
     #[must_use]
     pub fn unless(mut self, unwilling: Option<Unwilling>) -> Self {
         self.unwilling = unwilling;
+        self
+    }
+
+    /// Says so where this knows what cannot be listed.
+    #[must_use]
+    pub fn that_may_not_see(mut self, blind: Blind) -> Self {
+        self.blind = blind;
         self
     }
 
@@ -117,7 +130,7 @@ impl Publisher {
 
     /// Returns only when nobody measures any longer.
     async fn publish_for_ever(mut self, mut told: Told, mut contact: watch::Receiver<Contact>) {
-        if told.wait_for(Option::is_some).await.is_err() {
+        if !self.is_measured(&mut told).await {
             return;
         }
         let mut due = Instant::now();
@@ -152,6 +165,22 @@ impl Publisher {
         }
     }
 
+    /// Returns when everything was listed once; as long as that cannot be, the object says why. False when
+    /// nobody measures any longer.
+    async fn is_measured(&mut self, told: &mut Told) -> bool {
+        loop {
+            let listed = tokio::time::timeout(LOOK, told.wait_for(Option::is_some)).await;
+            if let Ok(listed) = listed.map(|listed| listed.is_ok()) {
+                return listed;
+            }
+            let Some(why) = self.blind.why(Instant::now()) else { continue };
+            let (number, now) = (self.numbers.take(), clock::now());
+            let nothing = advertise::object(&self.profile, &Measured::default(), number, now);
+            let written = self.object.write_unmeasured(nothing, &why, now).await;
+            self.count_write(written);
+        }
+    }
+
     /// When to say that something changed; none if that can wait for the grid.
     fn soon(&self, measured: Option<&Measured>) -> Option<Instant> {
         let (last, at) = self.last.as_ref()?;
@@ -175,7 +204,13 @@ impl Publisher {
             Ok(Some(_)) => Outcome::Overtaken(OVERTAKEN),
             Err(error) => Outcome::Failed(error),
         };
-        self.keep_object(spec, outcome, now).await;
+        let measuring = Measuring {
+            blind: self.blind.why(Instant::now()),
+            unread: measured.problems,
+            left_out: measured.left_out,
+        };
+        let written = self.object.write(spec, (&measuring, outcome), now).await;
+        self.count_write(written);
         match told {
             Ok(_) | Err(transport::Error::NoBroker) => {
                 self.last = Some((measured, begun));
@@ -244,16 +279,6 @@ impl Publisher {
                 self.pace.failed(now, error.retry_after())
             }
         }
-    }
-
-    async fn keep_object(
-        &mut self,
-        spec: sublet_crds::AdvertisementSpec,
-        outcome: Outcome<'_>,
-        now: Time,
-    ) {
-        let written = self.object.write(spec, outcome, now).await;
-        self.count_write(written);
     }
 
     fn count_write(&self, written: Result<bool, WriteError>) {

@@ -4,15 +4,13 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use sublet_core::time::{Span, Time};
 use sublet_crds::condition::{self, Reason, Statement, Type};
-use sublet_crds::{
-    Advertisement, AdvertisementPhase, AdvertisementSpec, AdvertisementStatus, Number, from_time,
-};
+use sublet_crds::{Advertisement, AdvertisementSpec, AdvertisementStatus, Number, from_time};
 
 use crate::kinds::{WriteError, kept};
 use crate::peering::WhyNot;
-use crate::transport;
 
 use super::presence::Presence;
+use super::status::{self, Measuring, Outcome};
 
 /// Who writes it, to the API server.
 const WRITER: &str = "sublet-agent";
@@ -41,23 +39,13 @@ pub enum Error {
     },
 }
 
-/// What came of telling the broker.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Outcome<'a> {
-    /// It keeps it.
-    Kept,
-    /// It keeps another agent's, and what to do about that.
-    Overtaken(&'a str),
-    /// It could not be told.
-    Failed(&'a transport::Error),
-}
-
 /// The object.
 pub struct Object {
     api: Api<Advertisement>,
     namespace: String,
     name: String,
-    left: Option<Number>,
+    /// What somebody before us has left in it.
+    left: Option<AdvertisementSpec>,
     status: AdvertisementStatus,
     written: Option<(AdvertisementSpec, AdvertisementStatus, Time)>,
 }
@@ -76,15 +64,15 @@ impl Object {
                 return Err(Error::Read { namespace, name, source });
             }
         };
-        let number = left.as_ref().and_then(|left| left.spec.number);
-        let status = left.and_then(|left| left.status).unwrap_or_default();
+        let (left, status) = left.map(|left| (left.spec, left.status)).unzip();
+        let status = status.flatten().unwrap_or_default();
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
-        Ok(Self { api, namespace, name, left: number, status, written: None })
+        Ok(Self { api, namespace, name, left, status, written: None })
     }
 
     /// The number that was left in it.
     pub fn left(&self) -> Option<Number> {
-        self.left
+        self.left.as_ref()?.number
     }
 
     /// Says whether the cluster lends, and why not.
@@ -103,10 +91,31 @@ impl Object {
     pub(super) async fn write(
         &mut self,
         spec: AdvertisementSpec,
-        outcome: Outcome<'_>,
+        (measuring, outcome): (&Measuring, Outcome<'_>),
         now: Time,
     ) -> Result<bool, WriteError> {
-        self.say(outcome, now);
+        status::say(&mut self.status, measuring, outcome, now);
+        self.write_if_new(spec, now).await
+    }
+
+    /// Says that the cluster cannot be measured. What is known of it stays; if nothing is, `nothing` is
+    /// written. True if it was written, false if all of that was said already.
+    pub(super) async fn write_unmeasured(
+        &mut self,
+        nothing: AdvertisementSpec,
+        why: &str,
+        now: Time,
+    ) -> Result<bool, WriteError> {
+        status::say_unmeasured(&mut self.status, why, now);
+        let known = self.written.as_ref().map(|(spec, ..)| spec).or(self.left.as_ref()).cloned();
+        self.write_if_new(known.unwrap_or(nothing), now).await
+    }
+
+    async fn write_if_new(
+        &mut self,
+        spec: AdvertisementSpec,
+        now: Time,
+    ) -> Result<bool, WriteError> {
         if self.is_fresh(&spec, now) {
             return Ok(false);
         }
@@ -150,40 +159,5 @@ impl Object {
             ..spec.clone()
         };
         timeless == *written && *status == self.status && now.since(*at) < KEEP_FRESH
-    }
-
-    /// In the Go agent's words where it has some.
-    fn say(&mut self, outcome: Outcome<'_>, now: Time) {
-        let status = &mut self.status;
-        status.phase = Some(AdvertisementPhase::Active);
-        let is_kept = matches!(outcome, Outcome::Kept);
-        status.published = is_kept;
-        let (reason, message) = match outcome {
-            Outcome::Kept => {
-                (Reason::Done, "Advertisement updated and published successfully".to_owned())
-            }
-            Outcome::Overtaken(advice) => (Reason::Overtaken, advice.to_owned()),
-            Outcome::Failed(error) => {
-                let reason = match error {
-                    transport::Error::NoBroker => Reason::NoBroker,
-                    transport::Error::Refused(_) => Reason::Refused,
-                    _ => Reason::BrokerUnavailable,
-                };
-                (reason, error.to_string())
-            }
-        };
-        status.message.clone_from(&message);
-        let measured = Statement {
-            about: Type::Measured,
-            holds: Some(true),
-            reason: Reason::Done,
-            message: String::new(),
-            generation: None,
-        };
-        condition::say(&mut status.conditions, measured, now);
-        let about = Type::Published;
-        let published =
-            Statement { about, holds: Some(is_kept), reason, message, generation: None };
-        condition::say(&mut status.conditions, published, now);
     }
 }

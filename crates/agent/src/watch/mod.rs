@@ -5,6 +5,7 @@
 //! pages, so that it never stands in memory as a whole. A watch that breaks resumes where it was; one
 //! that cannot is listed again, and until that list is complete the old sums stay.
 
+mod blind;
 mod source;
 
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use crate::collect::seen::{Node, Pod};
 use crate::collect::{Fold, Grant, Measured, NodeFacts, NodeRules, PodFacts};
 use crate::metrics::Metrics;
 use source::Source;
+
+pub use blind::Blind;
 
 /// How long events are gathered before the sums are told: a deployment of a hundred pods is one
 /// piece of news, not a hundred.
@@ -41,6 +44,7 @@ pub struct Collector {
     grants: Source<ProviderInstruction>,
     rules: NodeRules,
     fold: Fold,
+    blind: Blind,
     metrics: Arc<Metrics>,
     tell: watch::Sender<Option<Arc<Measured>>>,
     passed_on: Option<mpsc::Sender<Event<ProviderInstruction>>>,
@@ -56,13 +60,16 @@ impl Collector {
     ) -> (Self, Told) {
         let (tell, told) = watch::channel(None);
         let counts = |what| metrics.watch(what);
+        let blind = Blind::default();
+        let blinded = || blind.clone();
         let instructions = Api::namespaced(client.clone(), namespace);
         let collector = Self {
-            nodes: Source::new("nodes", Api::all(client.clone()), counts("nodes")),
-            pods: Source::new("pods", Api::all(client.clone()), counts("pods")),
-            grants: Source::new("instructions", instructions, counts("instructions")),
+            nodes: Source::new("nodes", Api::all(client.clone()), blinded(), counts("nodes")),
+            pods: Source::new("pods", Api::all(client.clone()), blinded(), counts("pods")),
+            grants: Source::new("instructions", instructions, blinded(), counts("instructions")),
             rules,
             fold: Fold::default(),
+            blind,
             metrics,
             tell,
             passed_on: None,
@@ -75,6 +82,11 @@ impl Collector {
         let (give, given) = mpsc::channel(AHEAD);
         self.passed_on = Some(give);
         given
+    }
+
+    /// What cannot be listed, now and whenever it is asked later.
+    pub fn blind(&self) -> Blind {
+        self.blind.clone()
     }
 
     /// Measures until the agent stops.

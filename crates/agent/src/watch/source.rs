@@ -9,7 +9,11 @@ use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
+use tokio::time::Instant;
+
+use super::blind::Blind;
 use crate::metrics::WatchCounts;
+use crate::restraint::is_forbidden;
 
 /// How many objects stand in memory at once while they are listed, where lists cannot be streamed.
 const PAGE: u32 = 50;
@@ -20,6 +24,9 @@ pub(super) struct Source<K> {
     api: Api<K>,
     events: BoxStream<'static, watcher::Result<Event<K>>>,
     streams_lists: bool,
+    /// Was everything told that there is, since it was last asked for?
+    is_listed: bool,
+    blind: Blind,
     counts: WatchCounts,
 }
 
@@ -27,10 +34,9 @@ impl<K> Source<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    pub(super) fn new(what: &'static str, api: Api<K>, counts: WatchCounts) -> Self {
-        let config = Config::default().streaming_lists();
-        let events = watched(&api, config);
-        Self { what, api, events, streams_lists: true, counts }
+    pub(super) fn new(what: &'static str, api: Api<K>, blind: Blind, counts: WatchCounts) -> Self {
+        let events = watched(&api, streamed());
+        Self { what, api, events, streams_lists: true, is_listed: false, blind, counts }
     }
 
     /// What happens next. Nothing is lost when the future is dropped. After an error the watch begins
@@ -40,27 +46,63 @@ where
             match self.events.next().await {
                 Some(Ok(event)) => {
                     self.counts.events.inc();
+                    self.see(&event);
                     return event;
                 }
                 Some(Err(error)) if self.streams_lists && cannot_stream(&error) => {
                     tracing::info!(what = self.what, "this API server streams no lists: by pages");
                     self.by_pages();
                 }
-                Some(Err(error)) => {
-                    self.counts.failures.inc();
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(what = self.what, error, "a watch broke, and is tried again");
-                }
+                Some(Err(error)) => self.broke(&error),
                 // A watcher never ends; if one did, a fresh one would do no harm.
                 None => self.by_pages(),
             }
         }
     }
 
+    fn see(&mut self, event: &Event<K>) {
+        match event {
+            // That a list begins is told before it is known whether it can be had.
+            Event::Init => self.is_listed = false,
+            Event::InitDone => {
+                self.is_listed = true;
+                self.blind.clear(self.what);
+            }
+            Event::InitApply(_) | Event::Apply(_) | Event::Delete(_) => {}
+        }
+    }
+
+    /// A watch that broke and resumes says nothing of that, a list does: so whoever may not watch any more
+    /// lists again, and it is known from when he may.
+    fn broke(&mut self, error: &watcher::Error) {
+        self.counts.failures.inc();
+        let what = self.what;
+        if self.is_listed && is_forbidden(error) {
+            self.is_listed = false;
+            let config = if self.streams_lists { streamed() } else { paged() };
+            self.events = watched(&self.api, config);
+        }
+        let is_news = self.is_listed || self.blind.note(what, error.to_string(), Instant::now());
+        let error = error as &dyn std::error::Error;
+        if is_news {
+            tracing::warn!(what, error, "a watch broke, and is tried again");
+        } else {
+            tracing::debug!(what, error, "it cannot be listed yet");
+        }
+    }
+
     fn by_pages(&mut self) {
         self.streams_lists = false;
-        self.events = watched(&self.api, Config::default().page_size(PAGE));
+        self.events = watched(&self.api, paged());
     }
+}
+
+fn streamed() -> Config {
+    Config::default().streaming_lists()
+}
+
+fn paged() -> Config {
+    Config::default().page_size(PAGE)
 }
 
 fn watched<K>(api: &Api<K>, config: Config) -> BoxStream<'static, watcher::Result<Event<K>>>

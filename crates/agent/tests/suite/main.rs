@@ -3,4 +3,5 @@
 mod authority;
 mod old_broker;
 mod degrading;
+mod recorded;
 mod on_kubernetes;

@@ -1,6 +1,7 @@
 //! An old broker by script: it answers as the recordings of the Go program do, and knows no more
 //! routes than that.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,6 +28,9 @@ pub(crate) struct Script {
     pub(crate) cuts: bool,
     /// Something stands in front of it that knows no path.
     pub(crate) hidden: bool,
+    /// What the Go program answered when it was recorded, status, kind and body, by `METHOD path`: said word for
+    /// word in the place of what is scripted.
+    pub(crate) recorded: HashMap<String, (u16, String, String)>,
     /// The requests, as `METHOD path`.
     pub(crate) asked: Vec<String>,
 }
@@ -111,8 +115,13 @@ async fn serve(acceptor: TlsAcceptor, stream: TcpStream, script: Arc<Mutex<Scrip
         let path = path.split('?').next().unwrap();
         let answer = {
             let mut script = script.lock().unwrap_or_else(PoisonError::into_inner);
-            script.asked.push(format!("{method} {path}"));
-            answer(&script, method, path)
+            let asked = format!("{method} {path}");
+            let recorded = script.recorded.get(&asked).cloned();
+            script.asked.push(asked);
+            recorded.or_else(|| {
+                let (status, kind, body) = answer(&script, method, path)?;
+                Some((status, kind.to_owned(), body))
+            })
         };
         let Some((status, kind, body)) = answer else { return };
         let length = body.len();

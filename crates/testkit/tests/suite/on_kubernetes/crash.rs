@@ -1,7 +1,7 @@
 //! Processes that are killed and come back.
 
 use serde_json::json;
-use sublet_testkit::{Cluster, Part, Setup};
+use sublet_testkit::{Cluster, Nodes, Part, Pods, Setup};
 
 const CRD: &str = "
 apiVersion: apiextensions.k8s.io/v1
@@ -46,6 +46,24 @@ fn what_was_created_survives_kill_9_of_the_api_server_and_of_etcd() {
         let loaf = cluster.kubectl_json(&["get", "loaf", "rye"]).unwrap();
         assert_eq!(loaf["spec"], json!({ "slices": 12 }));
     }
+}
+
+#[test]
+fn every_process_of_a_cluster_can_be_killed_and_does_its_work_again() {
+    let cluster = Cluster::start(Setup::whole("rome")).unwrap();
+    for part in Part::ALL {
+        cluster.part(part).kill();
+        assert!(!cluster.runs(part), "{part:?}");
+    }
+    for part in Part::ALL {
+        cluster.start_part(part).unwrap();
+    }
+    // Made by a controller, placed by the scheduler, and run and ended by KWOK.
+    cluster.add_nodes(&Nodes::new("worker", 1)).unwrap();
+    cluster.deploy(&Pods::new("web", 3)).unwrap();
+    cluster.wait_until_running("default", "web", 3).unwrap();
+    cluster.kubectl(&["delete", "deployment", "web"]).unwrap();
+    cluster.wait_until_running("default", "web", 0).unwrap();
 }
 
 #[test]

@@ -156,7 +156,9 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
         crashes::the_agents_may_die_after_any_step_of_a_change(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_failure(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_release(&mut world).await;
+        phases::a_request_may_be_deleted_before_it_has_a_phase(&mut world).await;
         phases::a_request_may_be_deleted_in_every_phase(&mut world).await;
+        phases::each_phase_was_an_event(&world).await;
         crowd::two_hundred_at_once_are_all_reserved_and_nothing_twice(&world).await;
         apart::watches_may_break_at_any_time(&world).await;
         apart::two_agents_of_one_cluster_do_no_harm(&mut world).await;
