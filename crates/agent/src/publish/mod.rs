@@ -191,9 +191,11 @@ impl Publisher {
     /// Says how things stand. Answers when to do that again.
     async fn publish(&mut self, measured: Arc<Measured>) -> Instant {
         let (now, begun) = (clock::now(), Instant::now());
+        // Who has not seen its pods for long cannot say what is free: nothing more is lent until then.
+        self.profile.lending = self.lends && !self.blind.is_too_long(begun);
         if let Some(unwilling) = &self.unwilling {
             let why = unwilling.borrow().clone();
-            self.profile.lending = self.lends && why.is_none();
+            self.profile.lending &= why.is_none();
             self.object.lends(why.as_ref(), now);
         }
         let (number, told) = self.tell(&measured, now).await;
@@ -204,11 +206,9 @@ impl Publisher {
             Ok(Some(_)) => Outcome::Overtaken(OVERTAKEN),
             Err(error) => Outcome::Failed(error),
         };
-        let measuring = Measuring {
-            blind: self.blind.why(Instant::now()),
-            unread: measured.problems,
-            left_out: measured.left_out,
-        };
+        let blind = self.blind.why(Instant::now());
+        let (unread, left_out) = (measured.problems, measured.left_out);
+        let measuring = Measuring { blind, unread, left_out };
         let written = self.object.write(spec, (&measuring, outcome), now).await;
         self.count_write(written);
         match told {

@@ -9,6 +9,10 @@ use tokio::time::Instant;
 /// A list that breaks off is begun again at once; only what lasts longer is worth a word.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// An API server that is started again is back by then; whoever sees nothing for longer has figures that
+/// are too old to lend by.
+const TOO_LONG: Duration = Duration::from_secs(20);
+
 /// What cannot be listed.
 #[derive(Clone, Debug, Default)]
 pub struct Blind(Arc<Mutex<BTreeMap<&'static str, Trouble>>>);
@@ -31,6 +35,12 @@ impl Blind {
     /// It was listed.
     pub(super) fn clear(&self, what: &'static str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(what);
+    }
+
+    /// Was something not listed for so long that what is known of the cluster is too old to lend by?
+    pub fn is_too_long(&self, now: Instant) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.values().any(|one| now.duration_since(one.since) >= TOO_LONG)
     }
 
     /// What cannot be listed for longer than a moment, and why; none if everything can.
@@ -56,8 +66,10 @@ mod tests {
         assert_eq!(blind.why(start + PATIENCE).as_deref(), Some("pods: still forbidden"));
         let both = "nodes: forbidden; pods: still forbidden";
         assert_eq!(blind.why(start + PATIENCE * 2).as_deref(), Some(both));
+        assert!(!blind.is_too_long(start + PATIENCE * 2) && blind.is_too_long(start + TOO_LONG));
         blind.clear("pods");
         blind.clear("nodes");
         assert_eq!(blind.why(start + PATIENCE * 9), None);
+        assert!(!blind.is_too_long(start + TOO_LONG));
     }
 }

@@ -84,15 +84,25 @@ fn says_what_it_may_not_see(member: &Member, town: &Town) {
     let probes = member.address(&agent, "health");
     assert!(page(&probes, "/readyz").unwrap().starts_with("HTTP/1.0 503"));
     may(&whole);
-    measured(member, &agent, all);
+    let kept = measured(member, &agent, all);
+    assert_eq!(kept["spec"]["lending"], Value::Null, "as far as it is not said, it lends");
 
     may(&less);
     // What is being watched goes on; what is opened again does not.
     member.cluster.part(Part::ApiServer).kill();
     member.cluster.start_part(Part::ApiServer).unwrap();
     measured(member, &agent, blind);
+    let lends = |expected: Value| {
+        comes(&agent, &format!("lending to be {expected}"), || {
+            let kept = member.object("advertisement", "cluster-advertisement")?;
+            (kept["spec"]["lending"] == expected).then_some(())
+        });
+    };
+    // Who has not seen its pods for a while lends nothing more.
+    lends(json!(false));
     may(&whole);
     measured(member, &agent, all);
+    lends(Value::Null);
 }
 
 #[test]
