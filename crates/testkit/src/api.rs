@@ -30,19 +30,20 @@ impl Api {
 
     /// What is at a path: `/api/v1/nodes`.
     pub fn get(&self, path: &str) -> Result<Value, Error> {
+        let request = Request::get(path);
         let kept = self.idle().pop();
         // Whoever was at the other end may be gone, or another one by now: nothing is lost by asking again.
-        let answered = kept.and_then(|mut kept| Some((kept.send(Request::get(path)).ok()?, kept)));
-        let (response, connection) = match answered {
-            Some(answered) => answered,
-            None => {
-                let mut connection = self.connect()?;
-                let what = || format!("GET {path}");
-                (connection.send(Request::get(path)).map_err(during(what))?, connection)
-            }
-        };
+        let answered = kept.and_then(|mut kept| Some((kept.send(request).ok()?, kept)));
+        let (response, connection) = answered.map_or_else(|| self.afresh(request), Ok)?;
         self.keep(connection);
-        understood(Request::get(path), &response)
+        understood(request, &response)
+    }
+
+    /// Asks over a new connection.
+    fn afresh(&self, request: Request<'_>) -> Result<(Response, Connection), Error> {
+        let mut connection = self.connect()?;
+        let what = || format!("{} {}", request.method, request.path);
+        Ok((connection.send(request).map_err(during(what))?, connection))
     }
 
     fn keep(&self, connection: Connection) {

@@ -20,6 +20,11 @@ pub(super) const MODULE: &str = "on_kubernetes::";
 const LIQO_MODULE: &str = "on_liqo::";
 /// Clusters that start at once take the cores from each other.
 const THREADS: &str = "--test-threads=2";
+/// With Liqo on them they wait much of the time, for its pauses and for their own deadlines.
+const LIQO_THREADS: &str = "--test-threads=3";
+/// What tells the programs of Kubernetes and Liqo to collect garbage less often: a fifth of what a pair costs to
+/// start, for memory that is there.
+const SELDOM: (&str, &str) = ("GOGC", "400");
 /// What tells a test to run all of its cases.
 const ALL: &str = "SUBLET_TEST_ALL";
 const NO_KUBERNETES: &str = "no Kubernetes here: `cargo xtask kube` says what to install";
@@ -38,7 +43,7 @@ pub(super) fn run_with_liqo(repo: &Repo, extent: Extent) -> Result<Outcome> {
     if !are_here(repo, &[Kit::Kubernetes, Kit::Liqo, Kit::Liqoctl])? {
         return left_out(NO_LIQO, || names(repo, |name| name.contains(LIQO_MODULE)));
     }
-    tests(repo, &[LIQO_MODULE, THREADS], extent).map(Outcome::Ran)
+    tests(repo, &[LIQO_MODULE, LIQO_THREADS], extent).map(Outcome::Ran)
 }
 
 fn are_here(repo: &Repo, kits: &[Kit]) -> Result<bool> {
@@ -62,7 +67,8 @@ fn left_out(why: &'static str, names: impl FnOnce() -> Result<Vec<String>>) -> R
 fn tests(repo: &Repo, which: &[&str], extent: Extent) -> Result<Tally> {
     let mut seen = Seen::default();
     let [mut command, mut again] = [cargo_test(), again::programs()];
-    command.args(which);
+    command.args(which).env(SELDOM.0, SELDOM.1);
+    again.env(SELDOM.0, SELDOM.1);
     if extent == Extent::All {
         command.env(ALL, "1");
         again.env(ALL, "1");

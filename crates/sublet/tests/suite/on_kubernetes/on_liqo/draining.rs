@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use sublet_testkit::wait::Stopwatch;
 
 use super::super::member::{REQUEST, at_broker, comes};
+use super::entire::{EVICTION, NAMESPACE, deployment};
 use super::side::Side;
-use super::whole::{EVICTION, NAMESPACE, deployment};
 use crate::broker::Town;
 
 const BUDGET: &str = "/apis/policy/v1/namespaces/web/poddisruptionbudgets";
