@@ -2,13 +2,13 @@
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use serde_json::Value;
 
 use crate::error::{Error, during};
-use crate::http::{Connection, Identity, Request};
+use crate::http::{Connection, Identity, Request, Response};
 
 /// How many connections are used at once where there is much to do.
 const CONNECTIONS: usize = 8;
@@ -18,16 +18,43 @@ const CONNECTIONS: usize = 8;
 pub struct Api {
     port: u16,
     identity: Identity,
+    /// Connections that the next ones who read may use. Tests look at the same thing again and again, and a
+    /// handshake costs both sides more than an answer.
+    idle: Arc<Mutex<Vec<Connection>>>,
 }
 
 impl Api {
     pub(crate) fn new(port: u16, identity: Identity) -> Self {
-        Self { port, identity }
+        Self { port, identity, idle: Arc::default() }
     }
 
     /// What is at a path: `/api/v1/nodes`.
     pub fn get(&self, path: &str) -> Result<Value, Error> {
-        self.once(Request::get(path))
+        let request = Request::get(path);
+        let kept = self.idle().pop();
+        // Whoever was at the other end may be gone, or another one by now: nothing is lost by asking again.
+        let answered = kept.and_then(|mut kept| Some((kept.send(request).ok()?, kept)));
+        let (response, connection) = answered.map_or_else(|| self.afresh(request), Ok)?;
+        self.keep(connection);
+        understood(request, &response)
+    }
+
+    /// Asks over a new connection.
+    fn afresh(&self, request: Request<'_>) -> Result<(Response, Connection), Error> {
+        let mut connection = self.connect()?;
+        let what = || format!("{} {}", request.method, request.path);
+        Ok((connection.send(request).map_err(during(what))?, connection))
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.idle();
+        if idle.len() < CONNECTIONS {
+            idle.push(connection);
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Creates an object in the collection at a path.
@@ -143,6 +170,12 @@ pub(crate) fn patching<'a>(path: &'a str, body: &'a [u8]) -> Request<'a> {
 pub(crate) fn exchange(connection: &mut Connection, request: Request<'_>) -> Result<Value, Error> {
     let what = || format!("{} {}", request.method, request.path);
     let response = connection.send(request).map_err(during(what))?;
+    understood(request, &response)
+}
+
+/// The object in an answer, or why there is none.
+fn understood(request: Request<'_>, response: &Response) -> Result<Value, Error> {
+    let what = || format!("{} {}", request.method, request.path);
     let text = String::from_utf8_lossy(&response.body);
     if !(200..300).contains(&response.status) {
         let said = serde_json::from_str::<Value>(&text).ok();

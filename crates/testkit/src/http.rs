@@ -72,6 +72,7 @@ impl Identity {
 }
 
 /// A connection to a server on loopback.
+#[derive(Debug)]
 pub(crate) struct Connection {
     port: u16,
     stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,

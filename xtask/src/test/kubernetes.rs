@@ -1,9 +1,10 @@
-//! The step that runs on real clusters, where there are programs to make them of.
+//! The steps that run on real clusters, where there are programs to make them of.
 //!
 //! A test that starts clusters is in a module called `on_kubernetes`, in the `tests` folder of its
-//! crate; one that wants Liqo on them is in a module called `on_liqo` below that. The step `tests`
-//! leaves both out, so that what is left out here is left out altogether: on a machine that has no way
-//! to the programs, by name in the summary; never in CI.
+//! crate; one that wants Liqo on them is in a module called `on_liqo` below that, and has a step of its
+//! own, so that the summary says how long peering takes to prove. The step `tests` leaves both out, so that
+//! what is left out here is left out altogether: on a machine that has no way to the programs, by name in
+//! the summary; never in CI.
 
 use anyhow::Result;
 
@@ -19,47 +20,55 @@ pub(super) const MODULE: &str = "on_kubernetes::";
 const LIQO_MODULE: &str = "on_liqo::";
 /// Clusters that start at once take the cores from each other.
 const THREADS: &str = "--test-threads=2";
+/// With Liqo on them they wait much of the time, for its pauses and for their own deadlines.
+const LIQO_THREADS: &str = "--test-threads=3";
+/// What tells the programs of Kubernetes and Liqo to collect garbage less often: a fifth of what a pair costs to
+/// start, for memory that is there.
+const SELDOM: (&str, &str) = ("GOGC", "400");
 /// What tells a test to run all of its cases.
 const ALL: &str = "SUBLET_TEST_ALL";
 const NO_KUBERNETES: &str = "no Kubernetes here: `cargo xtask kube` says what to install";
 const NO_LIQO: &str = "no Liqo here: `cargo xtask kube` says what to install";
 
-/// Runs the tests, or says which were left out.
+/// Runs the tests that want no Liqo, or says which were left out.
 pub(super) fn run(repo: &Repo, extent: Extent) -> Result<Outcome> {
-    if rig::programs(repo, Kit::Kubernetes)? == Programs::Missing {
-        return left_out(Tally::default(), NO_KUBERNETES, || names(repo));
+    if !are_here(repo, &[Kit::Kubernetes])? {
+        return left_out(NO_KUBERNETES, || names(repo, |name| !name.contains(LIQO_MODULE)));
     }
-    // Its command line is of the same module, and had or missing with it.
-    let [liqo, liqoctl] = [Kit::Liqo, Kit::Liqoctl].map(|kit| rig::programs(repo, kit));
-    if (liqo?, liqoctl?) == (Programs::Here, Programs::Here) {
-        return tests(repo, &[], extent).map(Outcome::Ran);
-    }
-    let ran = tests(repo, &["--skip", LIQO_MODULE], extent)?;
-    left_out(ran, NO_LIQO, || {
-        let wants_liqo = |name: &String| name.contains(LIQO_MODULE);
-        Ok(names(repo)?.into_iter().filter(wants_liqo).collect())
-    })
+    tests(repo, &[MODULE, "--skip", LIQO_MODULE, THREADS], extent).map(Outcome::Ran)
 }
 
-/// What was left out beside what ran: named, and in CI a failure.
-fn left_out(
-    ran: Tally,
-    why: &'static str,
-    names: impl FnOnce() -> Result<Vec<String>>,
-) -> Result<Outcome> {
+/// Runs those that do, likewise.
+pub(super) fn run_with_liqo(repo: &Repo, extent: Extent) -> Result<Outcome> {
+    if !are_here(repo, &[Kit::Kubernetes, Kit::Liqo, Kit::Liqoctl])? {
+        return left_out(NO_LIQO, || names(repo, |name| name.contains(LIQO_MODULE)));
+    }
+    tests(repo, &[LIQO_MODULE, LIQO_THREADS], extent).map(Outcome::Ran)
+}
+
+fn are_here(repo: &Repo, kits: &[Kit]) -> Result<bool> {
+    for kit in kits {
+        if rig::programs(repo, *kit)? == Programs::Missing {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Nothing ran: what would have is named, and in CI that is a failure.
+fn left_out(why: &'static str, names: impl FnOnce() -> Result<Vec<String>>) -> Result<Outcome> {
     if repo::is_ci() {
         println!("in CI nothing is left out");
-        let mut tally = ran;
-        tally += Tally::one(false);
-        return Ok(Outcome::Ran(tally));
+        return Ok(Outcome::Ran(Tally::one(false)));
     }
-    Ok(Outcome::LeftOut { ran, why, names: names()? })
+    Ok(Outcome::LeftOut { why, names: names()? })
 }
 
-fn tests(repo: &Repo, but: &[&str], extent: Extent) -> Result<Tally> {
+fn tests(repo: &Repo, which: &[&str], extent: Extent) -> Result<Tally> {
     let mut seen = Seen::default();
     let [mut command, mut again] = [cargo_test(), again::programs()];
-    command.args([MODULE, THREADS]).args(but);
+    command.args(which).env(SELDOM.0, SELDOM.1);
+    again.env(SELDOM.0, SELDOM.1);
     if extent == Extent::All {
         command.env(ALL, "1");
         again.env(ALL, "1");
@@ -68,11 +77,13 @@ fn tests(repo: &Repo, but: &[&str], extent: Extent) -> Result<Tally> {
     seen.settle(repo, passed, again)
 }
 
-/// All of these tests, of which some are not run.
-fn names(repo: &Repo) -> Result<Vec<String>> {
+/// Those of these tests that are not run.
+fn names(repo: &Repo, is_meant: impl Fn(&str) -> bool) -> Result<Vec<String>> {
     let mut command = cargo_test();
     command.args([MODULE, "--list"]);
-    Ok(listed(&process::answer(repo.root(), command)?))
+    let mut names = listed(&process::answer(repo.root(), command)?);
+    names.retain(|name| is_meant(name));
+    Ok(names)
 }
 
 /// What a test program lists: `module::name: test`.

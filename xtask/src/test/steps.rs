@@ -43,8 +43,16 @@ const KUBERNETES: Step = Step {
     run: Work::MayBeLeftOut(kubernetes::run),
 };
 
+/// Those with Liqo on them.
+const LIQO: Step = Step {
+    name: "liqo",
+    about: "the tests on real clusters with Liqo; the first time, its programs are built",
+    builds: true,
+    run: Work::MayBeLeftOut(kubernetes::run_with_liqo),
+};
+
 /// All of them.
-pub(crate) const STEPS: [Step; 11] = [
+pub(crate) const STEPS: [Step; 12] = [
     reads("format", "every file is as rustfmt writes it", format),
     reads("clippy", "no warning, in any target", clippy),
     reads("tidy", "stages, arrows, lengths, markers, names, links, error pages, licences", tidy),
@@ -52,6 +60,7 @@ pub(crate) const STEPS: [Step; 11] = [
     builds("docs", "the documentation has no warning", docs),
     builds("tests", "unit, property, golden, conformance and documentation tests", tests),
     KUBERNETES,
+    LIQO,
     builds("sim", "the simulator, on fixed seeds and on random ones", simulator),
     builds("bugs", "the simulator catches every planted bug", bugs),
     builds("fuzz", "every fuzz target, for a few seconds", fuzzing),

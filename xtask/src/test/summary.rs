@@ -14,10 +14,8 @@ pub(crate) enum Outcome {
     Broke(anyhow::Error),
     /// It was left out, because the code does not compile.
     Skipped,
-    /// What it would have run cannot be run on this machine, or some of it.
+    /// What it would have run cannot be run on this machine.
     LeftOut {
-        /// What ran all the same.
-        ran: Tally,
         /// Why.
         why: &'static str,
         /// The tests.
@@ -39,19 +37,15 @@ pub(crate) struct Summary(pub(crate) Vec<Row>);
 impl Row {
     fn tally(&self) -> Tally {
         match &self.outcome {
-            Outcome::Ran(tally) | Outcome::LeftOut { ran: tally, .. } => tally.clone(),
+            Outcome::Ran(tally) => tally.clone(),
             Outcome::Broke(_) => Tally::one(false),
-            Outcome::Skipped => Tally::default(),
+            Outcome::Skipped | Outcome::LeftOut { .. } => Tally::default(),
         }
     }
 
     /// Whether the step found nothing wrong: it ran, or this machine cannot run it.
     pub(crate) fn passed(&self) -> bool {
-        matches!(
-            self.outcome,
-            Outcome::Ran(Tally { failed: 0, .. })
-                | Outcome::LeftOut { ran: Tally { failed: 0, .. }, .. }
-        )
+        matches!(self.outcome, Outcome::Ran(Tally { failed: 0, .. }) | Outcome::LeftOut { .. })
     }
 
     /// The tests that this machine cannot run.
@@ -66,21 +60,18 @@ impl Row {
         match self.outcome {
             Outcome::Ran(Tally { failed: 0, weak: Some(_), .. }) => "WEAK",
             Outcome::Ran(Tally { failed: 0, .. }) => "ok",
-            Outcome::LeftOut { ran: Tally { passed: 0, failed: 0, .. }, .. } => "NOT RUN",
-            Outcome::LeftOut { ran: Tally { failed: 0, .. }, .. } => "PARTLY",
-            Outcome::Ran(_) | Outcome::LeftOut { .. } | Outcome::Broke(_) => "FAILED",
+            Outcome::LeftOut { .. } => "NOT RUN",
+            Outcome::Ran(_) | Outcome::Broke(_) => "FAILED",
             Outcome::Skipped => "skipped",
         }
     }
 
     fn remark(&self) -> String {
         match &self.outcome {
-            Outcome::LeftOut { ran: Tally { failed: 0, .. }, why, .. } => (*why).to_owned(),
+            Outcome::LeftOut { why, .. } => (*why).to_owned(),
             Outcome::Ran(Tally { failed: 0, weak, .. }) => weak.unwrap_or_default().to_owned(),
             Outcome::Skipped => "the code does not compile".to_owned(),
-            Outcome::Ran(_) | Outcome::LeftOut { .. } => {
-                format!("cargo xtask test --only {}", self.step)
-            }
+            Outcome::Ran(_) => format!("cargo xtask test --only {}", self.step),
             Outcome::Broke(error) => format!("cargo xtask test --only {} ({error:#})", self.step),
         }
     }
@@ -161,7 +152,7 @@ total                    6.2
     #[test]
     fn what_this_machine_cannot_run_is_named_and_is_no_failure() {
         let names = vec!["on_kubernetes::a".to_owned(), "on_kubernetes::b".to_owned()];
-        let left_out = Outcome::LeftOut { ran: Tally::default(), why: "no go", names };
+        let left_out = Outcome::LeftOut { why: "no go", names };
         let summary = Summary(vec![row("kubernetes", left_out)]);
         let expected = "\
 step        result   seconds
@@ -174,27 +165,6 @@ NOT RUN: on_kubernetes::b
 ";
         assert_eq!(summary.to_string(), expected);
         assert!(summary.passed());
-    }
-
-    #[test]
-    fn what_ran_beside_it_counts_and_may_fail() {
-        let left_out = |failed| {
-            let ran = Tally { passed: 7, failed, ..Tally::default() };
-            let names = vec!["on_kubernetes::on_liqo::a".to_owned()];
-            Summary(vec![row("kubernetes", Outcome::LeftOut { ran, why: "no liqo", names })])
-        };
-        let expected = "\
-step        result   seconds
-kubernetes  PARTLY       1.2   no liqo
-total                    1.2
-
-NOT RUN: on_kubernetes::on_liqo::a
-7 passed, 0 failed, 1 NOT RUN
-";
-        assert_eq!(left_out(0).to_string(), expected);
-        assert!(left_out(0).passed());
-        assert!(left_out(1).to_string().contains("kubernetes  FAILED"));
-        assert!(!left_out(1).passed());
     }
 
     #[test]

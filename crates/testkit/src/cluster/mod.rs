@@ -38,6 +38,7 @@ pub struct Cluster {
     setup: Setup,
     ports: Ports,
     identity: Identity,
+    api: Api,
     pki: Pki,
     kubeconfig: PathBuf,
     binaries: &'static Binaries,
@@ -83,11 +84,13 @@ impl Cluster {
         let pki = Pki::make(&folder.path().join("pki"))?;
         let [etcd, etcd_peer, api] = Port::reserve_all()?;
         let ports = Ports { etcd, etcd_peer, api };
+        let identity = Identity::admin(&pki)?;
         let cluster = Self {
             name: setup.name.clone(),
             parts: BTreeMap::new(),
+            api: Api::new(ports.api.number(), identity.clone()),
             ports,
-            identity: Identity::admin(&pki)?,
+            identity,
             pki,
             kubeconfig: folder.path().join("kubeconfig"),
             binaries,
@@ -157,7 +160,7 @@ impl Cluster {
 
     /// Its API, as its administrator.
     pub fn api(&self) -> Api {
-        Api::new(self.ports.api.number(), self.identity.clone())
+        self.api.clone()
     }
 
     /// The process of a part, to be killed, frozen or looked at.

@@ -8,7 +8,8 @@ use tokio::time::{Instant, sleep, timeout};
 /// No condition of these tests takes as long, even where many programs share a core: one look at an API server
 /// that stands still for a moment is given up after half a minute, and begun anew.
 pub(super) const PATIENCE: Duration = Duration::from_mins(3);
-const PAUSE: Duration = Duration::from_millis(10);
+/// Each look costs an API server and an agent something, and they share the cores with what is waited for.
+const PAUSE: Duration = Duration::from_millis(25);
 /// One look and its pause count as no more than this: a machine that stood still has not waited.
 const TURN_MAX: Duration = Duration::from_secs(2);
 
@@ -17,11 +18,15 @@ pub(super) async fn until<T, F>(what: &str, look: impl FnMut() -> F) -> T
 where
     F: Future<Output = Option<T>>,
 {
-    within(PATIENCE, look).await.unwrap_or_else(|| panic!("never came: {what}"))
+    within(PAUSE, PATIENCE, look).await.unwrap_or_else(|| panic!("never came: {what}"))
 }
 
-/// The same; none if it did not come in this time.
-pub(super) async fn within<T, F>(limit: Duration, mut look: impl FnMut() -> F) -> Option<T>
+/// The same with such a pause between two looks; none if it did not come in this time.
+pub(super) async fn within<T, F>(
+    pause: Duration,
+    limit: Duration,
+    mut look: impl FnMut() -> F,
+) -> Option<T>
 where
     F: Future<Output = Option<T>>,
 {
@@ -30,7 +35,7 @@ where
         let begun = Instant::now();
         match timeout(limit, look()).await {
             Ok(Some(found)) => return Some(found),
-            Ok(None) => sleep(PAUSE).await,
+            Ok(None) => sleep(pause).await,
             // It hangs, or the machine does: it is looked at once more, and hardly ever a third time.
             Err(_) => waited += limit / 2,
         }

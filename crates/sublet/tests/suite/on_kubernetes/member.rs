@@ -78,10 +78,10 @@ impl Member {
         self.cluster.kubectl(&["delete", kind, name, &timeout]).unwrap();
     }
 
-    /// An object in the agents' namespace, if it is there.
+    /// An object of ours in the agents' namespace, if it is there.
     pub(crate) fn object(&self, kind: &str, name: &str) -> Option<Value> {
-        let of = |cluster: &Cluster| cluster.kubectl_json(&["get", kind, name, "-n", NAMESPACE]);
-        of(&self.cluster).ok()
+        let all = format!("/apis/rear.fluidos.eu/v1alpha1/namespaces/{NAMESPACE}/{kind}s");
+        self.cluster.api().get(&format!("{all}/{name}")).ok()
     }
 }
 

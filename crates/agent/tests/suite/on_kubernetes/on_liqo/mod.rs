@@ -53,6 +53,7 @@ fn network_to_milan(rome: &Api) -> String {
     format!("{all}/milan")
 }
 
+mod pair;
 mod by_liqoctl;
 mod linking;
 mod links;

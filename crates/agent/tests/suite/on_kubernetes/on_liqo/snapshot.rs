@@ -10,6 +10,8 @@ use crate::on_kubernetes::until::{PATIENCE, within};
 
 /// How long Liqo may take to let go of everything.
 const BACK_WITHIN: Duration = Duration::from_mins(2);
+/// A look lists everything there is, in both clusters.
+const PAUSE: Duration = Duration::from_millis(200);
 const NAMESPACES: &str = "/api/v1/namespaces";
 const CLUSTERS: &str = "/apis/core.liqo.io/v1beta1/foreignclusters";
 
@@ -28,7 +30,7 @@ impl Snapshot {
     /// was just made: neither would be there when it is compared.
     pub(super) async fn of(pair: &impl Pair) -> Self {
         let restless = Mutex::new(Vec::new());
-        let looked = within(PATIENCE, || async {
+        let looked = within(PAUSE, PATIENCE, || async {
             let now = Self::at_once(pair);
             let moving: Vec<_> = now.0.iter().flat_map(moving).collect();
             let is_at_rest = moving.is_empty();
@@ -52,7 +54,7 @@ impl Snapshot {
     /// Waits until everything is as it was; says what is not.
     pub(super) async fn is_back(&self, pair: &impl Pair) {
         let differences = Mutex::new(Vec::new());
-        let looked = within(BACK_WITHIN, || async {
+        let looked = within(PAUSE, BACK_WITHIN, || async {
             let now = Self::at_once(pair);
             let found =
                 self.0.iter().zip(&now.0).flat_map(|(was, is)| {

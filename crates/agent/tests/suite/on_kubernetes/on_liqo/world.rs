@@ -1,9 +1,10 @@
 //! Two clusters with Liqo, linked by hand, and the peering of both. Rome borrows, Milan lends.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::links::{self, ByHand, Own};
+use super::pair;
 use crate::on_kubernetes::until::until;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -19,7 +20,7 @@ use sublet_core::id::Generation;
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
-use sublet_testkit::{Api, Cluster, Liqo, Setup, Tier, link_by_hand};
+use sublet_testkit::{Api, Cluster, Liqo, Tier, link_by_hand};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -56,19 +57,8 @@ impl Rig {
 
     /// Not linked.
     pub(super) fn unlinked() -> Self {
-        let clusters = Cluster::start_all(["rome", "milan"].map(Setup::for_liqo)).unwrap();
-        let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
-        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
-        let files =
-            ["crds", "agent/rbac.yaml", "agent/rbac-liqo.yaml"].map(|file| deploy.join(file));
-        for cluster in &clusters {
-            for file in &files {
-                cluster.kubectl(&["apply", "-f", file.to_str().unwrap()]).unwrap();
-            }
-            cluster
-                .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])
-                .unwrap();
-        }
+        let manifests = ["crds", "agent/rbac.yaml", "agent/rbac-liqo.yaml"];
+        let (clusters, liqo) = pair::start(Tier::Full, &manifests);
         Self { clusters, liqo }
     }
 }

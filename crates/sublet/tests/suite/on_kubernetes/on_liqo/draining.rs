@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use sublet_testkit::wait::Stopwatch;
 
 use super::super::member::{REQUEST, at_broker, comes};
+use super::entire::{EVICTION, NAMESPACE, deployment};
 use super::side::Side;
-use super::whole::{EVICTION, NAMESPACE, deployment};
 use crate::broker::Town;
 
 const BUDGET: &str = "/apis/policy/v1/namespaces/web/poddisruptionbudgets";
 
 /// How many pods run in a namespace.
 pub(super) fn running(side: &Side, namespace: &str) -> Option<usize> {
-    let pods = side.member.cluster.kubectl_json(&["get", "pods", "-n", namespace]).ok()?;
+    let pods = side.get(&format!("/api/v1/namespaces/{namespace}/pods"))?;
     let is_running = |pod: &&Value| {
         pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
     };

@@ -7,8 +7,8 @@ use sublet_testkit::{Controller, Part, Process, wait_for};
 
 use super::super::member::{REQUEST, at_broker, comes};
 use super::draining::{ready, running};
+use super::entire::{NAMESPACE, deployment};
 use super::side::{Side, lends};
-use super::whole::{NAMESPACE, deployment};
 use crate::broker::Town;
 
 const CONTROLLERS: [Controller; 3] =

@@ -1,6 +1,7 @@
 //! A cluster with Liqo and an agent, and what there is in it.
 
 use std::collections::BTreeSet;
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -54,7 +55,7 @@ pub(super) fn join(
     (role, flags): (&str, &[&str]),
 ) -> Vec<Side> {
     let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
-    let join = |((cluster, liqo), (_, cores)): ((Cluster, Liqo), &(&str, &str))| {
+    let join = |cluster: Cluster, liqo: Liqo, cores: &str| {
         cluster.add_nodes(&Nodes::new("worker", 1).cpu(cores)).unwrap();
         let member = Member::new(cluster, town);
         member.cluster.apply(role).unwrap();
@@ -62,7 +63,16 @@ pub(super) fn join(
         agent.start().unwrap();
         Side { agent, liqo, member }
     };
-    clusters.into_iter().zip(liqo).zip(all).map(join).collect()
+    // At once: what kubectl waits for in one cluster leaves a core for the other.
+    thread::scope(|scope| {
+        let all = clusters.into_iter().zip(liqo).zip(all);
+        let joining = all.map(|((cluster, liqo), (_, cores))| {
+            let join = &join;
+            scope.spawn(move || join(cluster, liqo, cores))
+        });
+        let joining: Vec<_> = joining.collect();
+        joining.into_iter().map(|side| side.join().unwrap()).collect()
+    })
 }
 
 /// Waits until the broker and the object for people say so.

@@ -20,10 +20,11 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
 use sublet_testkit::binaries::{Binaries, Kit, Program as Built};
-use sublet_testkit::{Api, Cluster, Liqo, Part, Setup, Tier};
+use sublet_testkit::{Api, Cluster, Liqo, Part, Tier};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::super::pair;
 pub(super) use super::super::world::{is_gone, when};
 pub(super) use crate::on_kubernetes::until::until;
 
@@ -41,19 +42,10 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn start() -> Self {
-        let clusters = Cluster::start_all(["rome", "milan"].map(Setup::for_liqo)).unwrap();
-        let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
-        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
-        let files =
-            ["crds", "agent/rbac.yaml", "agent/rbac-liqoctl.yaml"].map(|file| deploy.join(file));
+        let manifests = ["crds", "agent/rbac.yaml", "agent/rbac-liqoctl.yaml"];
+        let (clusters, liqo) = pair::start(Tier::Full, &manifests);
         let kubeconfigs = tempfile::tempdir().unwrap();
         for cluster in &clusters {
-            for file in &files {
-                cluster.kubectl(&["apply", "-f", file.to_str().unwrap()]).unwrap();
-            }
-            cluster
-                .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])
-                .unwrap();
             let place = kubeconfigs.path().join(format!("{}.kubeconfig", cluster.name()));
             fs::copy(cluster.kubeconfig(), place).unwrap();
         }

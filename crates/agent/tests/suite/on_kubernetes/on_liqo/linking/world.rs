@@ -1,7 +1,7 @@
 //! Two clusters with Liqo, and in each an agent that keeps links and does nothing else.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
 use sublet_core::time::{Span, Time};
 use sublet_testkit::wait::Stopwatch;
-use sublet_testkit::{Api, Cluster, Liqo, Setup, Tier};
+use sublet_testkit::{Api, Cluster, Liqo, Tier};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::super::pair;
 use super::relay::Relay;
 use super::snapshot;
 use crate::authority::Authority;
@@ -38,14 +39,8 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn start() -> Self {
-        let clusters = Cluster::start_all(["rome", "milan"].map(Setup::for_liqo)).unwrap();
-        let liqo = Liqo::start_all(&clusters, Tier::Fast).unwrap();
-        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/agent");
-        for cluster in &clusters {
-            for role in ["rbac.yaml", "rbac-liqo.yaml"] {
-                cluster.kubectl(&["apply", "-f", deploy.join(role).to_str().unwrap()]).unwrap();
-            }
-        }
+        let manifests = ["agent/rbac.yaml", "agent/rbac-liqo.yaml"];
+        let (clusters, liqo) = pair::start(Tier::Fast, &manifests);
         Self { clusters, _liqo: liqo }
     }
 }

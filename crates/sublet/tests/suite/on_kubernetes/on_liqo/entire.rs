@@ -63,7 +63,7 @@ fn without_a_webhook_nothing_is_lent(town: &Town, side: &Side) {
 fn its_pods_go_there_when_the_namespace_allows_it(shop: &Side) {
     let Side { member, agent, .. } = shop;
     comes(agent, "a word about a namespace that stays", || {
-        let events = member.cluster.kubectl_json(&["get", "events"]).ok()?;
+        let events = shop.get("/api/v1/namespaces/default/events")?;
         let says = |event: &Value| {
             let note = event["message"].as_str().unwrap_or_default();
             event["reason"] == "NotOffloaded" && note.contains("sublet.io/may-be-offloaded=true")
@@ -117,7 +117,7 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     shop.member.cluster.apply(&deployment(&id)).unwrap();
     shop.member.cluster.wait_until_deployed("web", "web").unwrap();
     let there = || {
-        let pods = edge.member.cluster.kubectl_json(&["get", "pods", "-n", "web-shop"]).ok()?;
+        let pods = edge.get("/api/v1/namespaces/web-shop/pods")?;
         let running = |pod: &&Value| pod["status"]["phase"] == "Running";
         (pods["items"].as_array()?.iter().filter(running).count() == 2).then_some(())
     };
