@@ -33,7 +33,7 @@ pub use guest::Guest;
 pub(crate) use guest::{came_through, quota_user, unclaimed};
 pub use node::{NodeFacts, NodeRules, Standing, Tolerated};
 pub use pod::PodFacts;
-pub(crate) use pod::asked_by;
+pub(crate) use pod::{asked_by, asked_by_all};
 
 #[cfg(test)]
 mod laws;

@@ -57,6 +57,14 @@ pub(crate) fn asked_by(pod: &Pod) -> Option<Resources> {
     (!is_finished).then(|| request(pod, &mut Reader::default()))
 }
 
+/// The same of all of these; more than anybody has, where that cannot be added up.
+pub(crate) fn asked_by_all<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Resources {
+    let all = pods.into_iter().filter_map(asked_by);
+    all.fold(Resources::default(), |sum, one| {
+        sum.checked_add(&one).unwrap_or_else(|_| Resources::new(u64::MAX, u64::MAX))
+    })
+}
+
 fn request(pod: &Pod, reader: &mut Reader) -> Resources {
     const WHOLE: &str = "spec.resources.requests";
     const OVERHEAD: &str = "spec.overhead";

@@ -1,9 +1,10 @@
 //! The loop that sees to all objects.
 
+mod hearing;
+
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::pin::pin;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, FuturesUnordered};
@@ -13,9 +14,9 @@ use kube::{Api, Resource, ResourceExt};
 use sublet_core::instruction::Side;
 use sublet_crds::{ProviderInstruction, ReservationInstruction, ResourceRequest};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
-use super::context::{Contact, Context};
+use super::context::Context;
 use super::counts::Counts;
 use super::instruction::{self, Look, Record, Seen};
 use super::lanes::Lanes;
@@ -25,14 +26,12 @@ use super::shelf::Shelf;
 use super::source::{Told, listen, watched};
 use super::wanted::Wanted;
 use crate::peering::Change;
-use crate::transport::{News, Order, Promise, Reach};
+use crate::transport::Promise;
 use crate::watch::Grants;
+use hearing::SWEEP_EVERY;
 
 /// How much of what the broker says may wait to be heard.
 const AHEAD: usize = 64;
-/// An old broker's list comes every few seconds: what is in force is looked at closely this often.
-const CLOSELY_EVERY: Duration = Duration::from_mins(1);
-
 /// Sees to all requests and instructions, until it is dropped; that can be anywhere. Where somebody
 /// else watches what is lent, he tells of it.
 pub async fn run(context: Context, lent: Option<Grants>) -> Infallible {
@@ -68,6 +67,7 @@ pub async fn run(context: Context, lent: Option<Grants>) -> Infallible {
                 continue;
             }
             change = context.peering.changed() => desk.on_change(change),
+            () = sleep_until(desk.sweep_at) => running.extend(desk.sweep_again()),
         }
         running.extend(desk.strays.drain(..));
         desk.counts.touch(Instant::now());
@@ -102,6 +102,7 @@ struct Desk {
     /// What is to be looked at closely, and when all of it last was.
     closely: HashSet<(Side, String)>,
     last_closely: Option<Instant>,
+    sweep_at: Instant,
     /// The removal of objects whose name is not that of what they say.
     strays: Vec<BoxFuture<'static, Done>>,
     counts: Counts,
@@ -122,6 +123,7 @@ impl Desk {
             heard: 0,
             closely: HashSet::new(),
             last_closely: None,
+            sweep_at: Instant::now() + SWEEP_EVERY,
             strays: Vec::new(),
             answers: HashMap::new(),
         }
@@ -242,56 +244,6 @@ impl Desk {
             let (namespace, name) = name_of(request);
             self.queue.push(Key::Request(namespace, name));
         }
-    }
-
-    fn overhear(&mut self, order: Order) {
-        let key = Key::Instruction(order.side, order.reservation.clone());
-        self.wanted.overhear(order);
-        self.queue.push(key);
-    }
-
-    /// What the broker says; after a whole list, the sweep of what is not in it.
-    fn hear(&mut self, news: News) -> Option<BoxFuture<'static, Done>> {
-        match news {
-            News::Connected => {
-                self.wanted.reached();
-                self.heard += 1;
-                self.context.contact.send_replace(Contact::Heard(self.heard));
-                self.queue.retry_all();
-            }
-            News::Interrupted(error) => {
-                tracing::info!(%error, "the broker is not heard");
-                self.wanted.cut();
-                self.context.contact.send_replace(Contact::Lost(error.to_string()));
-            }
-            News::Reset(reach) => self.wanted.reset(reach),
-            News::Order(order) => {
-                let key = Key::Instruction(order.side, order.reservation.clone());
-                self.wanted.hear(order);
-                self.queue.push(key);
-            }
-            News::Unread => self.wanted.doubt(),
-            News::Message(message) => self.context.peering.hear(message),
-            News::Synced => return self.wanted.complete().map(|reach| self.listed(reach)),
-        }
-        None
-    }
-
-    /// A whole list is known: everything is compared with it.
-    fn listed(&mut self, reach: Reach) -> BoxFuture<'static, Done> {
-        let now = Instant::now();
-        let is_due = self.last_closely.is_none_or(|last| now >= last + CLOSELY_EVERY);
-        let is_close = reach == Reach::Both || is_due;
-        if is_close {
-            self.last_closely = Some(now);
-        }
-        self.look_at_instructions(is_close);
-        let (live, peering) = (self.wanted.live(), self.context.peering.clone());
-        async move {
-            peering.sweep(reach.sides(), &move |side, name| live.holds(side, name)).await;
-            Done::Swept
-        }
-        .boxed()
     }
 
     fn look_at_instructions(&mut self, closely: bool) {

@@ -131,6 +131,11 @@ impl Wanted {
         }
     }
 
+    /// What is known as a whole now; none while the broker is not heard, or a list is still being told.
+    pub(crate) fn whole(&self) -> Option<Reach> {
+        self.listed.filter(|_| self.is_synced && self.listing.is_none())
+    }
+
     /// A list is complete, if one was begun: what it is the whole of.
     pub(crate) fn complete(&mut self) -> Option<Reach> {
         self.is_synced = true;
@@ -226,10 +231,15 @@ mod tests {
         wanted.reset(Reach::Both);
         wanted.hear(order(Side::Provider, "a", Duty::Keep, 1));
         assert_eq!(wanted.told(Side::Provider, "b"), Told::Nothing);
+        assert_eq!(wanted.whole(), None, "the list is not over");
         assert_eq!(wanted.complete(), Some(Reach::Both));
+        assert_eq!(wanted.whole(), Some(Reach::Both));
         assert!(matches!(wanted.told(Side::Provider, "a"), Told::Order(_)));
         assert_eq!(wanted.told(Side::Provider, "b"), Told::Gone);
         assert_eq!(wanted.complete(), None, "a bookmark is no list");
+        assert_eq!(wanted.whole(), Some(Reach::Both), "what the last list said holds");
+        wanted.cut();
+        assert_eq!(wanted.whole(), None, "nobody knows what was said meanwhile");
         wanted.reset(Reach::Lent);
         wanted.complete();
         assert_eq!(wanted.told(Side::Provider, "a"), Told::Gone);

@@ -267,7 +267,7 @@ pub enum Refusal {
     #[error("{0} requests wait already, which is the most: ask without waiting, or later")]
     TooManyWaiting(u32),
     /// Pods use what is to be taken away.
-    #[error("pods use more than this: move them away first")]
+    #[error("pods use {0}, which is more than this: move them away first")]
     InUse(Resources),
     /// The provider's agent is too old to follow.
     #[error("the provider's agent cannot change a running reservation: release it and ask anew")]

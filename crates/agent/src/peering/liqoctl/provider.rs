@@ -16,7 +16,7 @@ use super::live::fits;
 use super::requester::writer;
 use super::view::{Answer, gone, make_namespace};
 use crate::collect::seen::Pod;
-use crate::collect::{Guest, PodFacts, quota_user};
+use crate::collect::{Guest, asked_by_all, quota_user};
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, Tenant};
 use crate::peering::liqo::names::{RECLAIMED_SINCE, REPLICATED, tenant_namespace};
 use crate::peering::liqo::text;
@@ -28,7 +28,7 @@ const PODS_MAX: u32 = 5000;
 
 impl Site {
     /// Keeps the amounts for the requester. What its slice has already must fit into what is reserved
-    /// for it: a smaller reservation is in force when the slice is smaller.
+    /// for it, and so must its pods: a smaller reservation is in force when both are smaller.
     pub(super) async fn lend(&self, order: &Order) -> Answer<Progress> {
         self.board.keep(order);
         let lent = self.lent(&order.peer).await?;
@@ -39,7 +39,7 @@ impl Site {
             Ok(total) => total,
             Err(error) => return Ok(Progress::Failed(error.to_string().into())),
         };
-        Ok(match lent.exceeds(&total) {
+        Ok(match lent.exceeds(&total).or_else(|| lent.uses_more_than(&total)) {
             None => Progress::Ready,
             Some(why) => Progress::Pending(Why::hindered(Obstacle::AmountsDiffer, why)),
         })
@@ -196,11 +196,8 @@ impl Lent {
 
     /// Why what runs is more than this: a smaller slice ends no pods.
     fn uses_more_than(&self, total: &Resources) -> Option<String> {
-        let requests = self.pods.iter().filter_map(PodFacts::of).map(|facts| facts.request);
-        let mut used = requests.fold(Resources::default(), |sum, one| {
-            // What cannot be added up is too much.
-            sum.checked_add(&one).unwrap_or_else(|_| Resources::new(u64::MAX, u64::MAX))
-        });
+        // Also those that wait for a node: they were let in, and will take it.
+        let mut used = asked_by_all(&self.pods);
         // Places that nobody reserves are not counted.
         if total.storage == 0 {
             used.storage = 0;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::{Duty, Side};
@@ -16,7 +16,8 @@ use super::ground::{Answer, Ground, Mark, delete};
 use super::reclaim::Unwritten;
 use super::requester::LIQO_MAX;
 use crate::cluster::{code, present};
-use crate::collect::quota_user;
+use crate::collect::seen::Pod;
+use crate::collect::{Guest, asked_by_all, quota_user};
 use crate::peering::liqo::csr::Unfit;
 use crate::peering::liqo::kinds::{Condition, Enforcement, ResourceSlice};
 use crate::peering::liqo::link::{LinkState, Links};
@@ -213,9 +214,28 @@ impl Provider {
         } else if quota.spec.limits_enforcement == Enforcement::None {
             let why = "Liqo's quota lets pods in that do not say what they take";
             hindered(Obstacle::NotLending, why)
+        } else if let Some(why) = self.takes_more(order).await? {
+            suspected(Obstacle::AmountsDiffer, &why)
         } else {
             Progress::Ready
         })
+    }
+
+    /// Why more is taken than is reserved: a smaller quota ends no pods, also not those that were let in and
+    /// wait for a node. What they take is not free before they are gone.
+    async fn takes_more(&self, order: &Order) -> Answer<Option<String>> {
+        let mut pods = Vec::new();
+        for guest in Guest::in_slice(&order.reservation, order.peer.as_str()) {
+            let theirs = ListParams::default().labels(&guest.pods());
+            pods.extend(self.ground.all::<Pod>().list(&theirs).await?.items);
+        }
+        let (mut used, kept) = (asked_by_all(&pods), &order.amounts);
+        if kept.storage == 0 {
+            // It is not reserved; the quota has a place for it all the same.
+            used.storage = 0;
+        }
+        let is_more = !used.fits_in(kept);
+        Ok(is_more.then(|| format!("pods of the requester still take {used}; it keeps {kept}")))
     }
 
     /// Denies a slice whose consumer wants to be somebody else here, and takes what it was given: to be

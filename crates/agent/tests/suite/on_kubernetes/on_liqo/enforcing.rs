@@ -84,8 +84,12 @@ pub(super) async fn how_liqo_was_started_is_seen_or_nothing_is_lent(world: &mut 
     let label = json!({ "app.kubernetes.io/name": "webhook" });
     api.create(deployments, &named("borders", label.clone(), &[])).unwrap();
     does_not_lend(world, Some(Reason::NotEnforced)).await;
+    let manager = format!("{deployments}/liqo-controller-manager");
+    let strict = lets_in_whoever_does_not_say(world, &manager);
     api.delete(&format!("{deployments}/borders")).unwrap();
     api.create(deployments, &named("borders", label, &["--enable-resource-enforcement"])).unwrap();
+    does_not_lend(world, Some(Reason::LimitsNotEnforced)).await;
+    api.patch(&manager, &strict).unwrap();
     does_not_lend(world, None).await;
     world.keep("rsv-unseen", &small()).await;
     api.delete(&format!("{deployments}/borders")).unwrap();
@@ -93,6 +97,21 @@ pub(super) async fn how_liqo_was_started_is_seen_or_nothing_is_lent(world: &mut 
     back["metadata"] = json!({ "name": "liqo-webhook", "labels": webhook["metadata"]["labels"] });
     api.create(deployments, &back).unwrap();
     world.end("rsv-unseen").await;
+}
+
+/// Has Liqo let pods in that do not say what they take, and so count as nothing; what undoes that.
+fn lets_in_whoever_does_not_say(world: &World<'_>, manager: &str) -> Value {
+    let api = &world.milan.api;
+    let known = api.get(manager).unwrap()["spec"]["template"]["spec"]["containers"][0].clone();
+    let with = |container: &Value| json!({ "spec": { "template": { "spec": { "containers": [container] } } } });
+    let mut lax = known.clone();
+    let flags = lax["args"].as_array_mut().unwrap();
+    let all = flags.len();
+    flags.retain(|flag| !flag.as_str().unwrap().starts_with("--default-limits-enforcement"));
+    assert_eq!(flags.len(), all - 1, "{known}");
+    flags.push(json!("--default-limits-enforcement=None"));
+    api.patch(manager, &with(&lax)).unwrap();
+    with(&known)
 }
 
 /// Liqo's lists of webhooks in Milan, which are away meanwhile.

@@ -10,7 +10,7 @@ use super::super::member::{REQUEST, at_broker, comes};
 use super::changing::a_request_grows_shrinks_and_expires;
 use super::draining::an_operator_empties_a_provider;
 use super::losing::a_provider_that_was_given_up_returns;
-use super::side::{self, Side, lends};
+use super::side::{self, REQUESTS, Side, lends};
 use crate::broker::Town;
 
 /// Cores of the nodes of each: shop has little, edge has much.
@@ -91,6 +91,23 @@ fn what_runs_there_counts_once(town: &Town, edge: &Side, id: &str) {
     assert_eq!(told["resources"]["available"]["cpu"], "12", "4 of 16 are held: {told}");
 }
 
+/// What would cut what runs there is refused, with how much that is, and nothing changes.
+fn it_is_not_made_smaller_than_what_runs(town: &Town, shop: &Side, id: &str) {
+    let refused = town.run_as("shop", &format!("resize {id} --cpu 500m --memory 1Gi -o json"));
+    assert_eq!(refused.status, 3, "{refused:?}");
+    let said: Value = serde_json::from_str(&refused.out).unwrap();
+    assert_eq!(said["code"], "InUse", "{said}");
+    assert!(said["error"].as_str().unwrap().contains("cpu 1, memory 128Mi"), "{said}");
+    let change = json!({ "spec": { "requestedCPU": "500m", "requestedMemory": "1Gi" } });
+    shop.member.cluster.api().patch(&format!("{REQUESTS}/burst"), &change).unwrap();
+    comes(&shop.agent, "the request to say why it is not smaller", || {
+        let status = shop.request("burst")?["status"].clone();
+        status.to_string().contains("cpu 1, memory 128Mi").then_some(())
+    });
+    let held = &town.reservation(id)["requestedResources"];
+    assert_eq!(*held, json!({ "cpu": "4", "memory": "8Gi" }));
+}
+
 #[test]
 fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     let clock = Stopwatch::start();
@@ -123,6 +140,7 @@ fn what_is_asked_for_in_one_cluster_runs_in_the_other_until_it_is_given_back() {
     };
     comes(&edge.agent, "two pods over there", there);
     what_runs_there_counts_once(&town, edge, &id);
+    it_is_not_made_smaller_than_what_runs(&town, shop, &id);
 
     let clock = Stopwatch::start();
     shop.member.delete("resourcerequest", "burst");
