@@ -85,7 +85,6 @@ fn a_slice_is_exactly_what_is_reserved_and_nobody_can_take_more() {
         hostile::whoever_asks_for_more_is_cut_and_counted,
         hostile::whoever_poses_as_another_gets_nothing,
         taking::nobodys_pods_take_more_than_is_counted,
-        taking::a_smaller_reservation_waits_for_pods_that_were_let_in,
         granting::what_is_reserved_for_another_leaves_nothing,
         enforcing::without_liqos_webhook_nothing_is_lent,
         enforcing::how_liqo_was_started_is_seen_or_nothing_is_lent,
