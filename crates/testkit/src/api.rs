@@ -30,7 +30,15 @@ impl Api {
 
     /// What is at a path: `/api/v1/nodes`.
     pub fn get(&self, path: &str) -> Result<Value, Error> {
-        let request = Request::get(path);
+        self.read(Request::get(path))
+    }
+
+    /// As [`get`](Self::get), in another form than the usual one.
+    pub(crate) fn get_as(&self, accept: &'static str, path: &str) -> Result<Value, Error> {
+        self.read(Request { accept, ..Request::get(path) })
+    }
+
+    fn read(&self, request: Request<'_>) -> Result<Value, Error> {
         let kept = self.idle().pop();
         // Whoever was at the other end may be gone, or another one by now: nothing is lost by asking again.
         let answered = kept.and_then(|mut kept| Some((kept.send(request).ok()?, kept)));
@@ -163,7 +171,7 @@ pub(crate) fn creating<'a>(path: &'a str, body: &'a [u8]) -> Request<'a> {
 
 pub(crate) fn patching<'a>(path: &'a str, body: &'a [u8]) -> Request<'a> {
     let content_type = "application/merge-patch+json";
-    Request { method: "PATCH", path, content_type, body }
+    Request { method: "PATCH", content_type, body, ..Request::get(path) }
 }
 
 /// One request, and the object that came back.

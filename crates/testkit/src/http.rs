@@ -25,6 +25,8 @@ const LINE_BYTES_MAX: u64 = 64 << 10;
 pub(crate) struct Request<'a> {
     pub(crate) method: &'static str,
     pub(crate) path: &'a str,
+    /// In which form it is to be answered.
+    pub(crate) accept: &'static str,
     pub(crate) content_type: &'static str,
     pub(crate) body: &'a [u8],
 }
@@ -32,7 +34,8 @@ pub(crate) struct Request<'a> {
 impl<'a> Request<'a> {
     /// A GET.
     pub(crate) const fn get(path: &'a str) -> Self {
-        Self { method: "GET", path, content_type: "application/json", body: &[] }
+        let json = "application/json";
+        Self { method: "GET", path, accept: json, content_type: json, body: &[] }
     }
 }
 
@@ -113,9 +116,9 @@ impl Connection {
     }
 
     fn write(&mut self, request: Request<'_>) -> io::Result<()> {
-        let Request { method, path, content_type, body } = request;
+        let Request { method, path, accept, content_type, body } = request;
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAccept: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAccept: {accept}\r\n\
              Content-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
             self.port,
             body.len()

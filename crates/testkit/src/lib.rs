@@ -41,7 +41,7 @@ pub use api::Api;
 pub use cluster::{Cluster, Part, Setup};
 pub use error::Error;
 pub use fill::{Nodes, Pods};
-pub use liqo::{Controller, Liqo, Tier, described, inventory, link_by_hand};
+pub use liqo::{Controller, Liqo, Tier, differences, inventory, link_by_hand};
 pub use port::Port;
 pub use process::{Process, Recipe, Signal};
 pub use wait::wait_for;

@@ -4,50 +4,46 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::served::collections;
 use crate::api::Api;
 use crate::error::Error;
 use crate::wait::{PATIENCE, wait_for};
 
-const COLLECTIONS: [&str; 26] = [
-    "/apis/authentication.liqo.io/v1beta1/resourceslices",
-    "/apis/authentication.liqo.io/v1beta1/identities",
-    "/apis/authentication.liqo.io/v1beta1/tenants",
-    "/apis/authentication.liqo.io/v1beta1/renews",
-    "/apis/offloading.liqo.io/v1beta1/quotas",
-    "/apis/offloading.liqo.io/v1beta1/virtualnodes",
-    "/apis/offloading.liqo.io/v1beta1/shadowpods",
-    "/apis/offloading.liqo.io/v1beta1/namespacemaps",
-    "/apis/offloading.liqo.io/v1beta1/namespaceoffloadings",
-    "/apis/core.liqo.io/v1beta1/foreignclusters",
-    "/apis/rear.fluidos.eu/v1alpha1/resourcerequests",
-    "/apis/rear.fluidos.eu/v1alpha1/reservationinstructions",
-    "/apis/rear.fluidos.eu/v1alpha1/providerinstructions",
-    "/apis/coordination.k8s.io/v1/leases",
-    "/apis/certificates.k8s.io/v1/certificatesigningrequests",
-    "/apis/apps/v1/deployments",
-    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-    "/apis/rbac.authorization.k8s.io/v1/roles",
-    "/apis/rbac.authorization.k8s.io/v1/rolebindings",
-    "/api/v1/secrets",
-    "/api/v1/configmaps",
-    "/api/v1/serviceaccounts",
-    "/api/v1/namespaces",
-    "/api/v1/nodes",
-    "/api/v1/pods",
-];
-
-/// What there is in a cluster of Liqo's objects, of ours, and of those of Kubernetes that come with
-/// them, each as [`described`]. Ours are to be installed there.
+/// Everything there is in a cluster, of whatever kind, each as [`described`].
 pub fn inventory(api: &Api) -> Result<BTreeSet<String>, Error> {
     let mut all = BTreeSet::new();
-    for collection in COLLECTIONS {
-        // A kind that was just installed is not served at once.
-        let list = wait_for(collection, PATIENCE, || api.get(collection).ok())?;
-        let items = list["items"].as_array().into_iter().flatten();
-        all.extend(items.map(|item| described(collection, item)));
+    for collection in collections(api)? {
+        all.extend(listed(api, &collection)?);
     }
     Ok(all)
+}
+
+/// What is not as it was, of everything for which that matters; nothing if everything is. It is looked no further than the
+/// first kind of which that is so: whoever waits for the end of it asks again and again.
+pub fn differences(
+    api: &Api,
+    before: &BTreeSet<String>,
+    matters: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, Error> {
+    let mut before: BTreeSet<_> = before.iter().filter(|object| matters(object)).cloned().collect();
+    for collection in collections(api)? {
+        let prefix = format!("{collection} ");
+        let was = before.extract_if(.., |object| object.starts_with(&prefix)).collect();
+        let mut is = listed(api, &collection)?;
+        is.retain(|object| matters(object));
+        if is != was {
+            return Ok(is.symmetric_difference(&was).cloned().collect());
+        }
+    }
+    // What is left is of kinds that are not served any more.
+    Ok(before.into_iter().collect())
+}
+
+fn listed(api: &Api, collection: &str) -> Result<BTreeSet<String>, Error> {
+    // Whoever was killed comes back, and a kind that was just installed is not served at once.
+    let list = wait_for(collection, PATIENCE, || api.get(collection).ok())?;
+    let items = list["items"].as_array().into_iter().flatten();
+    Ok(items.map(|item| described(collection, item)).collect())
 }
 
 /// Annotations that change by themselves: how a Deployment was last rolled out, who leads, and for how long a
@@ -57,10 +53,15 @@ const PASSING: [&str; 3] =
 /// What is in the names of all that is Liqo's or ours, or in the labels and annotations that they give.
 const THEIRS: [&str; 3] = ["liqo", "sublet", "fluidos.eu"];
 
+/// Kinds of which the spec is what somebody says all the time: that he still holds a lease, or what is free.
+const SPOKEN: [&str; 2] = ["/leases", "/advertisements"];
+/// What of an object is told elsewhere, is no state of it, or is not to be printed.
+const UNTOLD: [&str; 6] = ["apiVersion", "kind", "metadata", "status", "data", "spec"];
+
 /// An object: its collection, what is to be as it was, and last its namespace and name. Of what is Liqo's or ours
-/// that is labels, annotations, finalizers, spec, what a role allows, who has it; of everything, whether it is being
+/// that is labels, annotations, finalizers, spec, what a role allows, who has it, which webhook is asked; of everything, whether it is being
 /// deleted. Kubernetes' own controllers complete what is theirs whenever they come to it, so of the rest nothing more.
-pub fn described(collection: &str, object: &Value) -> String {
+fn described(collection: &str, object: &Value) -> String {
     let metadata = &object["metadata"];
     let text = |key: &str| metadata[key].as_str().unwrap_or_default();
     let is_going = if metadata["deletionTimestamp"].is_null() { "" } else { "going " };
@@ -80,15 +81,14 @@ fn is_theirs(collection: &str, metadata: &Value) -> bool {
 
 fn state(collection: &str, object: &Value) -> Value {
     let metadata = &object["metadata"];
-    // Somebody holds a lease, and renews it all the time.
-    let spec = if collection.ends_with("/leases") { &Value::Null } else { &object["spec"] };
+    let is_spoken = SPOKEN.iter().any(|kind| collection.ends_with(kind));
+    let spec = if is_spoken { &Value::Null } else { &object["spec"] };
     let mut state = json!({
         "labels": metadata["labels"], "finalizers": metadata["finalizers"], "spec": spec,
     });
-    for part in ["rules", "roleRef", "subjects"] {
-        if !object[part].is_null() {
-            state[part] = object[part].clone();
-        }
+    let parts = object.as_object().into_iter().flatten();
+    for (name, part) in parts.filter(|(name, _)| !UNTOLD.contains(&name.as_str())) {
+        state[name] = part.clone();
     }
     let annotations = metadata["annotations"].as_object().into_iter().flatten();
     let lasting: Map<_, _> = annotations

@@ -11,6 +11,7 @@ mod controllers;
 mod inventory;
 mod kubelet;
 mod objects;
+mod served;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 
 pub use by_hand::link_by_hand;
 pub use controllers::Controller;
-pub use inventory::{described, inventory};
+pub use inventory::{differences, inventory};
 
 use crate::api::Api;
 use crate::binaries::{Binaries, Kit, Program};

@@ -4,6 +4,7 @@
 
 mod access;
 mod crash;
+mod discovered;
 mod isolation;
 mod mortality;
 mod on_liqo;

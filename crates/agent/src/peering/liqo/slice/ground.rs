@@ -17,6 +17,7 @@ use sublet_core::time::{Span, Time};
 use sublet_crds::ProviderInstruction;
 
 use super::amounts::Extras;
+use super::noted::Unwritten;
 use super::turns::Turns;
 use crate::cluster::{code, present};
 use crate::controllers::{Clock, Record};
@@ -59,6 +60,7 @@ pub(crate) struct Ground {
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
     pub(super) turns: Turns,
+    pub(super) unwritten: Unwritten,
 }
 
 impl Ground {
@@ -68,7 +70,14 @@ impl Ground {
         clock: Clock,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { client, settings, clock, metrics, turns: Turns::default() }
+        Self {
+            client,
+            settings,
+            clock,
+            metrics,
+            turns: Turns::default(),
+            unwritten: Unwritten::default(),
+        }
     }
 
     pub(in crate::peering::liqo) fn now(&self) -> Time {
@@ -187,28 +196,23 @@ impl Ground {
         Ok(others.into_iter().any(is_kept))
     }
 
-    /// Since when a slice is being taken down; from now on, if nobody wrote that down yet, or it
-    /// cannot be. Written on the slice itself, so that nobody's restart begins the time anew.
-    pub(super) async fn since(
+    /// Says on a slice that it is being taken down, and since when, if that is not said already.
+    pub(super) async fn mark(
         &self,
         api: &Api<ResourceSlice>,
         slice: &ResourceSlice,
         mark: Mark,
-    ) -> Answer<Time> {
-        let now = self.now();
-        let known = mark.of(slice).filter(|since| *since <= now);
-        if let Some(since) = known.filter(|_| mark.is_complete(slice)) {
-            return Ok(since);
+        since: Time,
+    ) -> Answer<()> {
+        if mark.of(slice) == Some(since) && mark.is_complete(slice) {
+            return Ok(());
         }
-        let since = known.unwrap_or(now);
-        // To the fraction of a second: a deadline is not to come early.
-        let mut annotations = json!({ mark.name(): MicroTime(sublet_crds::from_time(since).0) });
+        let mut annotations = json!({ mark.name(): moment(since) });
         if mark == Mark::Reclaimed {
             annotations[CORDON] = json!("true");
         }
         let change = json!({ "metadata": { "annotations": annotations } });
-        merge(api, &slice.name_any(), &change).await?;
-        Ok(since)
+        merge(api, &slice.name_any(), &change).await
     }
 
     /// Since when a node is to go of which the slice is gone already: written on the node itself.
@@ -218,8 +222,7 @@ impl Ground {
         if let Some(since) = known {
             return Ok(since);
         }
-        let since = MicroTime(sublet_crds::from_time(now).0);
-        let change = json!({ "metadata": { "annotations": { LEAVING_SINCE: since } } });
+        let change = json!({ "metadata": { "annotations": { LEAVING_SINCE: moment(now) } } });
         merge(&self.nodes(), &node.name_any(), &change).await?;
         Ok(now)
     }
@@ -261,7 +264,7 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Leaving => LEAVING_SINCE,
             Self::Reclaimed => RECLAIMED_SINCE,
@@ -273,15 +276,23 @@ impl Mark {
         self.on(slice.annotations())
     }
 
-    fn on(self, annotations: &BTreeMap<String, String>) -> Option<Time> {
+    /// The same, by the annotations of whatever says so.
+    pub(super) fn on(self, annotations: &BTreeMap<String, String>) -> Option<Time> {
         let text = annotations.get(self.name())?;
         let since = serde_json::from_value(Value::String(text.clone())).ok()?;
         sublet_crds::to_time(self.name(), &since).ok()
     }
 
-    fn is_complete(self, slice: &ResourceSlice) -> bool {
+    /// Is all said that goes with it?
+    pub(super) fn is_complete(self, slice: &ResourceSlice) -> bool {
         self == Self::Leaving || slice.annotations().contains_key(CORDON)
     }
+}
+
+/// As an object has it, to the fraction of a second: a deadline is not to come early.
+pub(super) fn moment(time: Time) -> String {
+    let text = serde_json::to_value(MicroTime(sublet_crds::from_time(time).0));
+    text.ok().as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// Changes an object; nothing comes of it if it is gone.

@@ -11,6 +11,7 @@ mod guard;
 mod keeper;
 mod lasting;
 mod lost;
+mod noted;
 mod pods;
 mod policy;
 mod provider;

@@ -13,7 +13,6 @@ use sublet_crds::{Obstacle, ProviderInstruction};
 use super::amounts::{List, excess, granted, is_same, text};
 use super::certificate::fault;
 use super::ground::{Answer, Ground, Mark, delete};
-use super::reclaim::Unwritten;
 use super::requester::LIQO_MAX;
 use crate::cluster::{code, present};
 use crate::collect::seen::Pod;
@@ -34,7 +33,6 @@ pub(crate) struct Provider {
     pub(super) ground: Ground,
     pub(super) links: Arc<dyn Links>,
     unwilling: Unwilling,
-    pub(super) unwritten: Unwritten,
 }
 
 /// What is said of a slice.
@@ -93,7 +91,7 @@ impl Decision {
 
 impl Provider {
     pub(crate) fn new(ground: Ground, links: Arc<dyn Links>, unwilling: Unwilling) -> Self {
-        Self { ground, links, unwilling, unwritten: Unwritten::default() }
+        Self { ground, links, unwilling }
     }
 
     /// Keeps the amounts for the requester: the link is there, and what its slice is granted is this.

@@ -2,15 +2,11 @@
 //! back; one that is silent, or does not want to, loses them all the same. The capacity is free when
 //! slice, quota and pods are gone, and not before.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt;
 use kube::api::ListParams;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::{Duty, Side};
-use sublet_core::time::Time;
 use sublet_crds::{Obstacle, ProviderInstruction};
 
 use super::ground::{Answer, Mark, delete, let_go};
@@ -22,31 +18,6 @@ use crate::peering::liqo::kinds::{NamespaceMap, ResourceSlice};
 use crate::peering::liqo::names::{CLASS, CSR_LABEL, ORIGIN_ID, REPLICATED, certificate_secret};
 use crate::peering::{Removal, Why};
 use crate::transport::Order;
-
-/// Since when slices are over on which that cannot be written: whoever is to be asked about it is not there.
-/// It is in memory alone, so a restart begins the time anew.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Unwritten(Arc<Mutex<BTreeMap<(ClusterId, String), Time>>>);
-
-impl Unwritten {
-    /// Since when, as is written; or since that was first tried, if that is longer ago.
-    fn since(&self, order: &Order, written: Option<&Time>, now: Time) -> Time {
-        let mut known = self.known();
-        let key = (order.peer.clone(), order.reservation.clone());
-        match written {
-            Some(since) => known.get(&key).map_or(*since, |before| *before.min(since)),
-            None => *known.entry(key).or_insert(now),
-        }
-    }
-
-    fn settled(&self, order: &Order) {
-        self.known().remove(&(order.peer.clone(), order.reservation.clone()));
-    }
-
-    fn known(&self) -> MutexGuard<'_, BTreeMap<(ClusterId, String), Time>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Provider {
     /// Takes the slice back when nobody else is at it, and says how far that is.
@@ -74,14 +45,14 @@ impl Provider {
         let slice = found.filter(is_ours);
         let mut is_denied = Ok(true);
         if let Some(slice) = &slice {
-            let mark = self.ground.since(&slices, slice, Mark::Reclaimed);
-            let written = promptly(ASKING, mark).await;
-            let since = self.unwritten.since(order, written.as_ref().ok(), self.ground.now());
+            let ground = &self.ground;
+            let over =
+                ground.over_since::<ProviderInstruction>(order, slice, Mark::Reclaimed).await;
             let is_going = slice.metadata.deletion_timestamp.is_some();
-            let waited = self.ground.now().since(since);
-            if order.duty != Duty::Gone && !is_going && waited < self.ground.settings.patience {
+            let waited = ground.now().since(over.since);
+            if order.duty != Duty::Gone && !is_going && waited < ground.settings.patience {
                 let why = "the requester is given time to take its pods away";
-                return written.map(|_| Removal::Pending(why.into()));
+                return over.written.map(|()| Removal::Pending(why.into()));
             }
             // Liqo makes a quota again as long as there is a slice that is granted: one that goes by
             // itself is left alone, one that is held is not.
@@ -103,7 +74,7 @@ impl Provider {
             let_go(&slices, slice, is_own).await?;
             return Ok(going("the slice is being removed"));
         }
-        self.unwritten.settled(order);
+        self.ground.unwritten.settled(order);
         self.tidy(order, &user).await
     }
 
@@ -179,22 +150,4 @@ pub(super) fn going(why: impl Into<String>) -> Removal {
 fn contested() -> Removal {
     let why = "somebody else has just changed the slice";
     Removal::Pending(Why::suspected(Obstacle::SliceContested, why))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::requester::tests::order;
-    use super::*;
-
-    #[test]
-    fn the_time_runs_although_it_cannot_be_written() {
-        let (unwritten, at) = (Unwritten::default(), Time::from_millis);
-        assert_eq!(unwritten.since(&order(), None, at(1)), at(1));
-        assert_eq!(unwritten.since(&order(), None, at(5)), at(1));
-        // It is written at last, and nothing of the time is given back.
-        assert_eq!(unwritten.since(&order(), Some(&at(7)), at(7)), at(1));
-        assert_eq!(unwritten.since(&order(), Some(&at(7)), at(8)), at(1));
-        unwritten.settled(&order());
-        assert_eq!(unwritten.since(&order(), None, at(11)), at(11));
-    }
 }

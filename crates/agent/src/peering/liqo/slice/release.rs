@@ -29,11 +29,15 @@ impl Requester {
         let virtual_node = virtual_nodes.get_opt(name).await?;
         let node = ground.nodes().get_opt(name).await?.filter(|node| is_of(node, &order.peer));
         if slice.is_none() && virtual_node.is_none() && node.is_none() {
+            ground.unwritten.settled(order);
             return self.tidy(order).await;
         }
         self.give_up_if_lost(order).await?;
         let since = match (&slice, &node) {
-            (Some(slice), _) => ground.since(&slices, slice, Mark::Leaving).await?,
+            // Pods leave also while that cannot be written: what is written next says why.
+            (Some(slice), _) => {
+                ground.over_since::<ReservationInstruction>(order, slice, Mark::Leaving).await.since
+            }
             (None, Some(node)) => ground.node_leaving_since(node).await?,
             (None, None) => ground.now(),
         };

@@ -39,7 +39,9 @@ pub(crate) async fn sweep(ground: &Ground, sides: &[Side], is_live: &IsLive) -> 
             Side::Requester => Mark::Leaving,
         };
         // One that cannot be marked keeps nobody from the others.
-        if let Err(error) = ground.since(&api, slice, mark).await {
+        let now = ground.now();
+        let since = mark.of(slice).filter(|since| *since <= now).unwrap_or(now);
+        if let Err(error) = ground.mark(&api, slice, mark, since).await {
             tracing::warn!(slice = name, namespace, %error, "a slice that nobody wants stays for now");
         }
     }

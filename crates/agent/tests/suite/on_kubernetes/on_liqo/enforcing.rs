@@ -124,7 +124,9 @@ impl Hooks {
             let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}");
             let mut hook = world.milan.api.get(&path).unwrap()["items"][0].clone();
             let name = hook["metadata"]["name"].as_str().unwrap().to_owned();
-            hook["metadata"] = json!({ "name": name });
+            let metadata = &hook["metadata"];
+            let (labels, notes) = (metadata["labels"].clone(), metadata["annotations"].clone());
+            hook["metadata"] = json!({ "name": name, "labels": labels, "annotations": notes });
             world.milan.api.delete(&format!("{path}/{name}")).unwrap();
             (path, hook)
         })))

@@ -113,6 +113,7 @@ fn an_end_comes_whoever_does_not_want_it() {
         hostile::whoever_clings_to_what_is_over_loses_it,
         stubborn::a_pod_that_got_in_without_a_webhook_ends_like_any_other,
         stubborn::pods_end_although_no_webhook_answers,
+        stubborn::pods_leave_although_no_webhook_answers,
         stubborn::what_nobody_wants_is_swept,
     );
 }

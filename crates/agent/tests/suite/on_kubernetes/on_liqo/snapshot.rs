@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use sublet_testkit::{Api, inventory};
+use sublet_testkit::{Api, differences, inventory};
 
 use crate::on_kubernetes::until::{PATIENCE, within};
 
@@ -45,28 +45,30 @@ impl Snapshot {
     fn at_once(pair: &impl Pair) -> Self {
         Self(pair.apis().map(|api| {
             let mut all = inventory(api).unwrap();
-            // What is pinned stays, on purpose.
-            all.retain(|object| !object.ends_with(" sublet/sublet-liqo-keys"));
+            all.retain(|object| matters(object));
             all
         }))
     }
 
     /// Waits until everything is as it was; says what is not.
     pub(super) async fn is_back(&self, pair: &impl Pair) {
-        let differences = Mutex::new(Vec::new());
+        let left = Mutex::new(Vec::new());
         let looked = within(PAUSE, BACK_WITHIN, || async {
-            let now = Self::at_once(pair);
-            let found =
-                self.0.iter().zip(&now.0).flat_map(|(was, is)| {
-                    is.symmetric_difference(was).cloned().collect::<Vec<_>>()
-                });
+            let both = self.0.iter().zip(pair.apis());
+            let found = both.flat_map(|(was, api)| differences(api, was, matters).unwrap());
             let found = found.collect::<Vec<_>>();
-            differences.lock().unwrap().clone_from(&found);
+            left.lock().unwrap().clone_from(&found);
             found.is_empty().then_some(())
         });
         let is_back = looked.await.is_some();
-        assert!(is_back, "not as before: {:#?}", differences.lock().unwrap());
+        assert!(is_back, "not as before: {:#?}", left.lock().unwrap());
     }
+}
+
+/// What is pinned stays, on purpose, and so do the policies, which come whenever the agent has looked.
+pub(super) fn matters(object: &str) -> bool {
+    let stays = ["sublet/sublet-liqo-keys", "/sublet-liqo-slices", "/sublet-liqo-pods"];
+    !stays.iter().any(|name| object.ends_with(&format!(" {name}")))
 }
 
 /// The certificate of a slice, which Liqo may have made after everything else of it was gone. It stays until

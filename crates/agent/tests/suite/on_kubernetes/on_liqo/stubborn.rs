@@ -12,7 +12,7 @@ use super::enforcing::{Hooks, does_not_lend};
 use super::guests::{offload, place, pod_path, put, remote, stay_home};
 use super::hostile::{Rogue, refusals};
 use super::snapshot::Snapshot;
-use super::world::{World, condition, is_gone, is_late, small, when, when_gone};
+use super::world::{Town, World, condition, is_gone, is_late, small, when, when_gone};
 use crate::on_kubernetes::until::until;
 
 /// As many as fit.
@@ -176,6 +176,20 @@ pub(super) async fn pods_end_although_no_webhook_answers(world: &mut World<'_>) 
         }
     };
     until("Milan says that the webhook does not answer", told).await;
+    // The time that the requester has is not on the slice, so it is on the instruction; a new agent goes by it.
+    let instruction = format!("{}/rsv-mute-provider", Town::instructions());
+    let noted =
+        |object: &Value| object["metadata"]["annotations"]["sublet.io/reclaimed-since"].clone();
+    let since =
+        noted(&when(&world.milan.api, &instruction, |found| noted(found).is_string()).await);
+    assert!(noted(&world.milan.api.get(&world.milan.slice("rsv-mute")).unwrap()).is_null());
+    until("the end of that time", || async { is_late(&since).then_some(()) }).await;
+    assert_eq!(remote(&world.milan.api).len(), GUESTS.len(), "nobody has looked since");
+    world.milan.restart().await;
+    assert!(matches!(world.milan.peering.withdraw(&over).await, Removal::Pending(_)));
+    let stays = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null();
+    assert_eq!(remote(&world.milan.api).iter().filter(stays).count(), 0, "the time is over");
+    assert_eq!(noted(&world.milan.api.get(&instruction).unwrap()), since);
     let ended = || async {
         assert!(matches!(world.milan.peering.withdraw(&over).await, Removal::Pending(_)));
         let shadows = world.milan.api.get("/apis/offloading.liqo.io/v1beta1/shadowpods").unwrap();
@@ -189,6 +203,38 @@ pub(super) async fn pods_end_although_no_webhook_answers(world: &mut World<'_>) 
     // Rome's Liqo may have brought it back in the meantime.
     when_gone(&world.milan.api, &world.milan.slice("rsv-mute")).await;
     world.milan.is_gone(&over).await;
+    stay_home(world).await;
+    before.is_back(world).await;
+}
+
+/// The same at the requester's: its slice cannot be marked, and its pods leave all the same.
+pub(super) async fn pods_leave_although_no_webhook_answers(world: &mut World<'_>) {
+    let before = Snapshot::of(world).await;
+    world.keep("rsv-dumb", &small()).await;
+    offload(world).await;
+    put(world, "guest", "rsv-dumb", json!({})).await;
+    let instructions = "/apis/rear.fluidos.eu/v1alpha1/namespaces/sublet/reservationinstructions";
+    let object = json!({
+        "apiVersion": "rear.fluidos.eu/v1alpha1", "kind": "ReservationInstruction",
+        "metadata": { "name": "rsv-dumb" },
+        "spec": { "reservationName": "rsv-dumb", "targetClusterID": "milan", "duty": "TakeDown",
+                  "requestedCPU": "2", "requestedMemory": "4Gi", "instructionGeneration": 2 },
+    });
+    world.rome.api.create(instructions, &object).unwrap();
+    let webhook = world.rig.liqo[0].controller(Controller::Webhook).unwrap();
+    webhook.signal(Signal::STOP).unwrap();
+    let over = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-dumb", &small()) };
+    let left = || async {
+        assert!(matches!(world.rome.peering.withdraw(&over).await, Removal::Pending(_)));
+        is_gone(&world.rome.api, &pod_path("guest")).then_some(())
+    };
+    until("that the pod leaves", left).await;
+    let instruction = world.rome.api.get(&format!("{instructions}/rsv-dumb")).unwrap();
+    let noted = &instruction["metadata"]["annotations"]["sublet.io/leaving-since"];
+    assert!(noted.is_string(), "{instruction}");
+    webhook.signal(Signal::CONT).unwrap();
+    world.end("rsv-dumb").await;
+    world.rome.api.delete(&format!("{instructions}/rsv-dumb")).unwrap();
     stay_home(world).await;
     before.is_back(world).await;
 }

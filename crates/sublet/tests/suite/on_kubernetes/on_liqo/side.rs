@@ -5,7 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
-use sublet_testkit::{Cluster, Liqo, Nodes, Process, Setup, Tier, inventory, wait_for};
+use sublet_testkit::{
+    Cluster, Liqo, Nodes, Process, Setup, Tier, differences, inventory, wait_for,
+};
 
 use super::super::member::{Member, at_broker, comes};
 use crate::broker::Town;
@@ -139,7 +141,8 @@ impl Side {
         let mut left = Vec::new();
         let again = wait_for("everything as before", END_PATIENCE, || {
             self.attend();
-            left = self.inventory().symmetric_difference(before).cloned().collect();
+            let api = self.member.cluster.api();
+            left = differences(&api, before, |object| !is_other(object)).unwrap();
             left.is_empty().then_some(())
         });
         assert!(again.is_ok(), "{}: {left:#?}\n{}", self.name(), self.agent.log_tail());

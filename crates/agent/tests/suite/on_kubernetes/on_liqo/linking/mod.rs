@@ -2,7 +2,6 @@
 //! may be.
 
 mod relay;
-mod snapshot;
 mod world;
 mod life;
 mod repairs;

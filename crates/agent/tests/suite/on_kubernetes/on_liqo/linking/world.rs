@@ -14,14 +14,14 @@ use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
 use sublet_core::time::{Span, Time};
 use sublet_testkit::wait::Stopwatch;
-use sublet_testkit::{Api, Cluster, Liqo, Tier};
+use sublet_testkit::{Api, Cluster, Liqo, Tier, differences, inventory};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::super::pair;
+use super::super::snapshot::matters;
 use super::relay::Relay;
-use super::snapshot;
 use crate::authority::Authority;
 use crate::on_kubernetes::until::{PATIENCE, until};
 
@@ -100,7 +100,7 @@ impl Town {
         }
         let mut town = Self {
             id,
-            before: snapshot::of(&api),
+            before: inventory(&api).unwrap(),
             api,
             ca: cluster.ca().to_owned(),
             client,
@@ -153,8 +153,7 @@ impl Town {
         let mut left = Vec::new();
         let clock = Stopwatch::start();
         while clock.elapsed() < PATIENCE {
-            let now = snapshot::of(&self.api);
-            left = now.symmetric_difference(&self.before).cloned().collect();
+            left = differences(&self.api, &self.before, matters).unwrap();
             if left.is_empty() {
                 return;
             }
