@@ -124,6 +124,7 @@ pub struct Metrics {
     links: Family<OfLink, Gauge>,
     link_failures: Family<OfRefusal, Counter>,
     slices: Family<OfDecision, Counter>,
+    policy_repairs: Counter,
     lending: Gauge,
     liqoctl_runs: Family<OfRun, Counter>,
     /// 1 while the broker takes what is published.
@@ -170,6 +171,8 @@ impl Metrics {
         let failures = self.link_failures.clone();
         all.register("link_failures", "Times a link that is needed could not be", failures);
         all.register("slices", "Slices that were decided about", self.slices.clone());
+        let repairs = self.policy_repairs.clone();
+        all.register("policy_repairs", "Admission policies that were put back", repairs);
         all.register("lending", "1 while what is lent can be enforced", self.lending.clone());
         all.register("liqoctl_runs", "Runs of liqoctl", self.liqoctl_runs.clone());
         let reached = self.broker_reached.clone();
@@ -273,6 +276,11 @@ impl Metrics {
     /// A slice that another cluster has here was decided about.
     pub fn slice_decided(&self, decision: &'static str) {
         self.slices.get_or_create(&OfDecision { decision: Word(decision) }).inc();
+    }
+
+    /// Somebody changed or removed an admission policy, and it was put back.
+    pub fn policy_repaired(&self) {
+        self.policy_repairs.inc();
     }
 
     /// What is lent can be enforced, or cannot.

@@ -36,7 +36,7 @@ use crate::controllers::Clock;
 use crate::metrics::Metrics;
 use crate::transport::Order;
 use link::Links;
-use slice::{Guard, Lasting, Provider, Requester, Wakes};
+use slice::{Foreign, Guard, Lasting, Provider, Requester, Wakes};
 
 /// Clusters joined by Liqo.
 pub struct LiqoPeering {
@@ -69,6 +69,7 @@ impl LiqoPeering {
             provider: provider.clone(),
             wakes: Arc::clone(&wakes),
             guard: Guard::new(tell),
+            foreign: Foreign::new(ground.client()),
         };
         let lasting = Lasting::default();
         (Self { ground, requester, provider, links, wakes, lasting, unwilling }, keeper)

@@ -80,6 +80,10 @@ impl Ground {
         }
     }
 
+    pub(in crate::peering::liqo) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
     pub(in crate::peering::liqo) fn now(&self) -> Time {
         (self.clock)()
     }

@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::certificate::fault;
+use super::foreign::Foreign;
 use super::ground::{Answer, Ground, Mark};
 use super::guard::Guard;
 use super::provider::{Decision, Provider};
@@ -56,6 +57,7 @@ pub struct Keeper {
     pub(in crate::peering::liqo) provider: Provider,
     pub(in crate::peering::liqo) wakes: Arc<Wakes>,
     pub(in crate::peering::liqo) guard: Guard,
+    pub(in crate::peering::liqo) foreign: Foreign,
 }
 
 impl Keeper {
@@ -67,7 +69,7 @@ impl Keeper {
         }
     }
 
-    async fn keep(self) {
+    async fn keep(&self) {
         let everything = Config::default();
         let mut slices = watched::<ResourceSlice>(self.ground.all(), everything.clone());
         let mut quotas = watched::<Quota>(self.ground.all(), everything.clone());
@@ -76,7 +78,9 @@ impl Keeper {
         let mut nodes = watched::<Node>(self.ground.all(), virtual_only);
         let mut queue = Queue::<Key>::default();
         let mut running = FuturesUnordered::new();
+        let mut saying = FuturesUnordered::new();
         let mut guarding = pin!(self.guard.watch(&self.provider, &self.wakes));
+        let mut upholding = pin!(self.ground.uphold_policies());
         loop {
             while running.len() < AT_ONCE
                 && let Some(key) = queue.pop(Instant::now())
@@ -85,8 +89,17 @@ impl Keeper {
             }
             tokio::select! {
                 Some(event) = slices.next() => {
-                    queue_up(&mut queue, seen(event).and_then(|slice| self.notice(&slice)));
+                    let slice = seen(event);
+                    queue_up(&mut queue, slice.as_ref().and_then(|slice| self.notice(slice)));
+                    if let Some(slice) = slice.filter(|slice| self.is_foreign(slice)) {
+                        self.foreign.note(&self.ground, &slice);
+                        // With so many at once, the log and the count say it.
+                        if saying.len() < AT_ONCE {
+                            saying.push(self.foreign.tell(slice).boxed());
+                        }
+                    }
                 }
+                Some(()) = saying.next(), if !saying.is_empty() => {}
                 Some(event) = quotas.next() => self.wake(Side::Provider, seen(event).map(slice_of)),
                 Some(event) = virtual_nodes.next() => {
                     self.wake(Side::Requester, seen(event).map(|object| object.name_any()));
@@ -99,6 +112,7 @@ impl Keeper {
                 }
                 () = due(queue.next_due()), if running.len() < AT_ONCE => {}
                 () = &mut guarding => {}
+                () = &mut upholding => {}
             }
         }
     }
@@ -108,6 +122,12 @@ impl Keeper {
         let side = side_of(slice).filter(|_| slice.spec.class == CLASS)?;
         self.wakes.now(side, &slice.name_any());
         Some((side, peer_of(slice)?, slice.name_any()))
+    }
+
+    /// Is it one that another cluster has here, of another class, and not said yet?
+    fn is_foreign(&self, slice: &ResourceSlice) -> bool {
+        let is_lent = side_of(slice) == Some(Side::Provider) && peer_of(slice).is_some();
+        is_lent && slice.spec.class != CLASS && self.foreign.is_news(slice)
     }
 
     fn wake(&self, side: Side, name: Option<String>) {

@@ -6,6 +6,7 @@ mod certificate;
 mod deployed;
 mod enforcement;
 mod evict;
+mod foreign;
 mod ground;
 mod guard;
 mod keeper;
@@ -21,6 +22,7 @@ mod requester;
 mod strays;
 mod sweep;
 mod turns;
+mod upheld;
 mod wakes;
 
 pub use amounts::Extras;
@@ -28,6 +30,7 @@ pub use ground::Settings;
 pub use keeper::Keeper;
 
 pub(in crate::peering) use amounts::{List, asked, is_same, text};
+pub(super) use foreign::Foreign;
 pub(in crate::peering) use ground::Ground;
 pub(super) use guard::Guard;
 pub(super) use lasting::Lasting;

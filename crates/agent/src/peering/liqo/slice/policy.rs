@@ -3,9 +3,12 @@
 //! labels, hold on with finalizers to what is taken back, and send pods that take more than Liqo's quota
 //! counts: it adds up containers, and knows neither sidecars nor what a pod asks for as a whole.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
+use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -19,16 +22,21 @@ use crate::peering::liqo::names::{
 const REQUEST_MAX: usize = 4096;
 
 impl Ground {
-    /// Installs the policies, or puts them right.
-    pub(super) async fn install_policy(&self) -> Answer<()> {
+    /// Installs the policies, or puts them right; in which versions they are then. Nothing is written where nothing is
+    /// to be put right.
+    pub(super) async fn install_policy(&self) -> Answer<BTreeSet<String>> {
         let writer = PatchParams::apply(WRITER).force();
         let policies = self.all::<ValidatingAdmissionPolicy>();
         let bindings = self.all::<ValidatingAdmissionPolicyBinding>();
+        let mut versions = BTreeSet::new();
         for (name, spec) in [(POLICY, slices()), (POD_POLICY, pods())] {
-            policies.patch(name, &writer, &Patch::Apply(&policy(name, &spec))).await?;
-            bindings.patch(name, &writer, &Patch::Apply(&binding(name))).await?;
+            let policy = policies.patch(name, &writer, &Patch::Apply(&policy(name, &spec))).await?;
+            let binding = bindings.patch(name, &writer, &Patch::Apply(&binding(name))).await?;
+            versions.extend(
+                [policy.resource_version(), binding.resource_version()].into_iter().flatten(),
+            );
         }
-        Ok(())
+        Ok(versions)
     }
 }
 

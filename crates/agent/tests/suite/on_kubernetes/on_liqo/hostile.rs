@@ -83,7 +83,7 @@ pub(super) fn slice(name: &str, class: &str, cpu: &str) -> Value {
 const CLASS: &str = "sublet.io/reservation";
 
 /// Rome's own Liqo, which removes in Milan what is not in Rome: a rogue would not let it.
-fn replicator<'a>(world: &'a World<'_>) -> &'a Process {
+pub(super) fn replicator<'a>(world: &'a World<'_>) -> &'a Process {
     world.rig.liqo[0].controller(Controller::Replicator).unwrap()
 }
 

@@ -68,6 +68,7 @@ mod losing;
 mod stranded;
 mod hostile;
 mod taking;
+mod policed;
 
 #[test]
 fn a_slice_is_exactly_what_is_reserved_and_nobody_can_take_more() {
@@ -86,6 +87,8 @@ fn a_slice_is_exactly_what_is_reserved_and_nobody_can_take_more() {
         hostile::whoever_poses_as_another_gets_nothing,
         taking::nobodys_pods_take_more_than_is_counted,
         granting::what_is_reserved_for_another_leaves_nothing,
+        policed::a_policy_that_somebody_removes_is_back_at_once,
+        policed::a_slice_of_liqos_own_class_is_seen,
         enforcing::without_liqos_webhook_nothing_is_lent,
         enforcing::how_liqo_was_started_is_seen_or_nothing_is_lent,
     );

@@ -1,0 +1,74 @@
+//! Slices that other clusters have here and that are of another class than ours. Liqo's own class grants whatever is
+//! asked for, and nobody holds that capacity; our policy lets no requester have one. One that is there all the same
+//! was made while the policy was away, or before there was an agent, by an operator who wanted it so: it is left alone,
+//! and said to people.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::{Client, Resource, ResourceExt};
+
+use super::ground::Ground;
+use crate::peering::liqo::kinds::ResourceSlice;
+use crate::peering::liqo::names::{POLICY, WRITER};
+use crate::peering::quoted;
+
+/// More than so many are not remembered: then all are said again.
+const KNOWN_MAX: usize = 4096;
+
+/// Says of each such slice, once, that it is there.
+pub(in crate::peering::liqo) struct Foreign {
+    known: Mutex<BTreeSet<String>>,
+    recorder: Recorder,
+}
+
+impl Foreign {
+    pub(in crate::peering::liqo) fn new(client: Client) -> Self {
+        let reporter = Reporter { controller: WRITER.to_owned(), instance: None };
+        Self { known: Mutex::default(), recorder: Recorder::new(client, reporter) }
+    }
+
+    /// Is it news?
+    pub(super) fn is_news(&self, slice: &ResourceSlice) -> bool {
+        if slice.metadata.deletion_timestamp.is_some() {
+            return false;
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(slice.uid().unwrap_or_default())
+    }
+
+    /// Counts it, and says it in the log.
+    pub(super) fn note(&self, ground: &Ground, slice: &ResourceSlice) {
+        let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
+        let class = quoted(&slice.spec.class);
+        ground.metrics.slice_decided("foreign_class");
+        tracing::warn!(
+            slice = name,
+            namespace,
+            class,
+            "a slice of another class is here: nobody holds what it takes"
+        );
+    }
+
+    /// Says it in an Event of the slice. That this cannot be written stops nothing.
+    pub(super) async fn tell(&self, slice: ResourceSlice) {
+        let class = quoted(&slice.spec.class);
+        let event = Event {
+            type_: EventType::Warning,
+            reason: "ForeignClass".to_owned(),
+            note: Some(format!(
+                "a slice of the class {class} is no reservation, and no agent keeps it within bounds; if nobody here \
+                 wants it, delete it, and look who had the policy {POLICY} away"
+            )),
+            action: "Notice".to_owned(),
+            secondary: None,
+        };
+        if let Err(error) = self.recorder.publish(&event, &slice.object_ref(&())).await {
+            tracing::debug!(%error, "an Event could not be written");
+        }
+    }
+}

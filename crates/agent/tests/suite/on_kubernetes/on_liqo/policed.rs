@@ -1,0 +1,81 @@
+//! Our admission policies are there, whoever removes or changes them; and what got in without them is seen.
+
+use serde_json::{Value, json};
+
+use super::hostile::{Rogue, decided, is_decided, refusals, replicator, slice};
+use super::snapshot::Snapshot;
+use super::world::{World, small, when, when_gone};
+use crate::on_kubernetes::until::until;
+
+const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// How often Milan's agent has put one back.
+fn repairs(world: &World<'_>) -> u64 {
+    let page = world.milan.metrics.page();
+    let mut counts =
+        page.lines().filter_map(|line| line.strip_prefix("sublet_agent_policy_repairs_total "));
+    counts.next().map_or(0, |count| count.trim().parse().unwrap())
+}
+
+async fn is_repaired(world: &World<'_>, times: u64) {
+    let what = format!("{times} repairs of policies");
+    until(&what, || async { (repairs(world) >= times).then_some(()) }).await;
+}
+
+/// At once, and not at the next look: only who watches them counts.
+pub(super) async fn a_policy_that_somebody_removes_is_back_at_once(world: &mut World<'_>) {
+    let api = &world.milan.api;
+    let version = |found: &Value| found["metadata"]["resourceVersion"].clone();
+    for kind in ["validatingadmissionpolicies", "validatingadmissionpolicybindings"] {
+        for name in ["sublet-liqo-slices", "sublet-liqo-pods"] {
+            let path = format!("{ADMISSION}/{kind}/{name}");
+            let (found, known) = (when(api, &path, |_| true).await, repairs(world));
+            api.delete(&path).unwrap();
+            is_repaired(world, known + 1).await;
+            let back = when(api, &path, |back| version(back) != version(&found)).await;
+            assert_eq!(back["spec"], found["spec"]);
+        }
+    }
+    // One that lets everybody through is worth as much as none.
+    let path = format!("{ADMISSION}/validatingadmissionpolicybindings/sublet-liqo-slices");
+    let (found, known) = (api.get(&path).unwrap(), repairs(world));
+    api.patch(&path, &json!({ "spec": { "validationActions": ["Audit"] } })).unwrap();
+    is_repaired(world, known + 1).await;
+    when(api, &path, |back| back["spec"] == found["spec"]).await;
+    // What is as it should be is not written again.
+    let (at_rest, known) = (version(&api.get(&path).unwrap()), repairs(world));
+    world.keep("rsv-policed", &small()).await;
+    let (rogue, before) = (Rogue::of_cluster(world), refusals(world));
+    let refused = || async { rogue.create(world, &slice("rsv-own", "default", "64")).err() };
+    let refused = until("that the policy is in force", refused).await;
+    assert!(refused.contains("only slices of reservations"), "{refused}");
+    assert!(refusals(world) > before);
+    world.end("rsv-policed").await;
+    assert_eq!((version(&api.get(&path).unwrap()), repairs(world)), (at_rest, known));
+}
+
+/// As if it had been made in that moment. Liqo grants it what it asks for.
+pub(super) async fn a_slice_of_liqos_own_class_is_seen(world: &mut World<'_>) {
+    let before = Snapshot::of(world).await;
+    replicator(world).kill();
+    let known = decided(world, "foreign_class");
+    let path = world.milan.slice("by-the-back-door");
+    let made = slice("by-the-back-door", "default", "64");
+    world.milan.api.create(&world.milan.liqo("authentication", "resourceslices"), &made).unwrap();
+    is_decided(world, "foreign_class", known + 1).await;
+    let events = "/apis/events.k8s.io/v1/namespaces/liqo-tenant-rome/events";
+    let is_said = |found: &Value| {
+        let mut all = found["items"].as_array().into_iter().flatten();
+        all.any(|event| {
+            event["reason"] == "ForeignClass" && event["regarding"]["name"] == "by-the-back-door"
+        })
+    };
+    when(&world.milan.api, events, is_said).await;
+    // Another agent sees it too, and says it once.
+    world.milan.restart().await;
+    is_decided(world, "foreign_class", 1).await;
+    world.milan.api.delete(&path).unwrap();
+    when_gone(&world.milan.api, &path).await;
+    replicator(world).start().unwrap();
+    before.is_back(world).await;
+}
