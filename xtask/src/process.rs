@@ -32,11 +32,17 @@ const ABOUT_THIS_PROGRAM: [&str; 17] = [
 /// ourselves, the build script of `ring` would believe that something has changed, and half of the
 /// dependencies would be built anew whenever cargo and `cargo xtask` take turns.
 pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
-    let mut command = Command::new("cargo");
+    let mut command = program("cargo".as_ref());
+    command.args(arguments);
+    command
+}
+
+/// A program, told nothing of what cargo has told us about ourselves.
+pub(crate) fn program(path: &Path) -> Command {
+    let mut command = Command::new(path);
     for name in ABOUT_THIS_PROGRAM {
         command.env_remove(name);
     }
-    command.args(arguments);
     command
 }
 

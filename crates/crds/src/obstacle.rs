@@ -79,8 +79,8 @@ obstacles! {
     /// The provider cannot enforce what it would lend.
     NotLending: "the condition Lending of the provider's Advertisement says what is missing",
     /// The provider's Liqo does not believe who the slice is from.
-    IdentityDenied: "look at the Events in the provider's tenant namespace; a new Liqo key needs a \
-        new reservation",
+    IdentityDenied: "look at the Events in the provider's tenant namespace; after a new Liqo key it passes \
+        by itself when the provider has accepted that key",
     /// The provider's agent denied the slice.
     SliceDenied: "see the condition Resources of the ResourceSlice, and the provider's agent",
     /// The requester's slice asks to be somebody else at the provider.

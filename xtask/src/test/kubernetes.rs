@@ -9,6 +9,7 @@
 use anyhow::Result;
 
 use super::again::{self, Seen};
+use super::pool::Line;
 use super::{Extent, Outcome, Tally};
 use crate::process;
 use crate::repo::{self, Repo};
@@ -21,7 +22,9 @@ const LIQO_MODULE: &str = "on_liqo::";
 /// Clusters that start at once take the cores from each other.
 const THREADS: &str = "--test-threads=2";
 /// With Liqo on them they wait much of the time, for its pauses and for their own deadlines.
-const LIQO_THREADS: &str = "--test-threads=3";
+const LIQO_AT_ONCE: usize = 4;
+/// Those with Liqo that take longest, the longest first: whoever begins last ends last.
+const LONGEST: [&str; 4] = ["::killed::", "::entire::", "::an_end_comes", "::a_slice_is_exactly"];
 /// What tells the programs of Kubernetes and Liqo to collect garbage less often: a fifth of what a pair costs to
 /// start, for memory that is there.
 const SELDOM: (&str, &str) = ("GOGC", "400");
@@ -43,7 +46,23 @@ pub(super) fn run_with_liqo(repo: &Repo, extent: Extent) -> Result<Outcome> {
     if !are_here(repo, &[Kit::Kubernetes, Kit::Liqo, Kit::Liqoctl])? {
         return left_out(NO_LIQO, || names(repo, |name| name.contains(LIQO_MODULE)));
     }
-    tests(repo, &[LIQO_MODULE, LIQO_THREADS], extent).map(Outcome::Ran)
+    let environment = environment(extent);
+    let line = Line {
+        module: LIQO_MODULE,
+        first: &LONGEST,
+        at_once: LIQO_AT_ONCE,
+        environment: &environment,
+    };
+    let (seen, passed) = line.run(repo)?;
+    let mut again = again::programs();
+    again.envs(environment);
+    seen.settle(repo, passed, again).map(Outcome::Ran)
+}
+
+/// What the programs and the tests are told.
+fn environment(extent: Extent) -> Vec<(&'static str, &'static str)> {
+    let all = (extent == Extent::All).then_some((ALL, "1"));
+    std::iter::once(SELDOM).chain(all).collect()
 }
 
 fn are_here(repo: &Repo, kits: &[Kit]) -> Result<bool> {
@@ -67,12 +86,8 @@ fn left_out(why: &'static str, names: impl FnOnce() -> Result<Vec<String>>) -> R
 fn tests(repo: &Repo, which: &[&str], extent: Extent) -> Result<Tally> {
     let mut seen = Seen::default();
     let [mut command, mut again] = [cargo_test(), again::programs()];
-    command.args(which).env(SELDOM.0, SELDOM.1);
-    again.env(SELDOM.0, SELDOM.1);
-    if extent == Extent::All {
-        command.env(ALL, "1");
-        again.env(ALL, "1");
-    }
+    command.args(which).envs(environment(extent));
+    again.envs(environment(extent));
     let passed = process::passes_seen(repo.root(), command, |line| seen.read(line))?;
     seen.settle(repo, passed, again)
 }

@@ -8,6 +8,7 @@
 mod tally;
 mod again;
 mod summary;
+mod pool;
 mod kubernetes;
 mod steps;
 

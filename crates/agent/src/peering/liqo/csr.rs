@@ -59,6 +59,13 @@ pub(in crate::peering) fn owner(pem: &[u8]) -> Option<(String, String)> {
     Some((name.to_owned(), organization.to_owned()))
 }
 
+/// The key that any request is for, as DER with its algorithm.
+pub(super) fn key_of(pem: &[u8]) -> Option<Vec<u8>> {
+    let (_, pem) = parse_x509_pem(pem).ok()?;
+    let (_, csr) = X509CertificationRequest::from_der(&pem.contents).ok()?;
+    Some(csr.certification_request_info.subject_pki.raw.to_vec())
+}
+
 /// One block and nothing around it or in it, so that everybody who reads it reads the same.
 fn decode(pem: &str) -> Result<Vec<u8>, Unfit> {
     if pem.len() > LENGTH_MAX {

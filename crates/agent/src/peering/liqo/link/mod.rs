@@ -46,7 +46,7 @@ use sublet_core::instruction::Side;
 use sublet_wire::v1::Message;
 
 pub use keeper::{Keeper, Settings};
-pub use trouble::{Reason, Trouble};
+pub use trouble::{LIQO_WORDS, Reason, Trouble};
 
 use crate::peering::Why;
 use crate::transport::{self, Broker};

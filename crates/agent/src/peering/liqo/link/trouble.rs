@@ -10,20 +10,22 @@ use crate::relay::Objection;
 /// What is in the way of a link.
 pub use sublet_crds::Obstacle as Reason;
 
+/// The reasons of Liqo's Events about a Tenant that are refusals, and what they mean.
+pub const LIQO_WORDS: [(&str, Reason); 9] = [
+    ("SignatureVerificationFailed", Reason::SignatureRefused),
+    ("InvalidCSR", Reason::CsrRefused),
+    ("AuthParamsFailed", Reason::CsrChanged),
+    ("NonceNotFound", Reason::LiqoSilent),
+    ("TenantNamespaceCreationFailed", Reason::LiqoSilent),
+    ("ClusterRolesBindingFailed", Reason::LiqoSilent),
+    ("ClusterRolesClusterWideBindingFailed", Reason::LiqoSilent),
+    ("CertificateRenewalCheckFailed", Reason::LiqoSilent),
+    ("UpdateFailed", Reason::LiqoSilent),
+];
+
 /// What the reason of a Liqo Event about a Tenant means; none if it is no refusal.
 pub(super) fn of_event(reason: &str) -> Option<Reason> {
-    match reason {
-        "SignatureVerificationFailed" => Some(Reason::SignatureRefused),
-        "InvalidCSR" => Some(Reason::CsrRefused),
-        "AuthParamsFailed" => Some(Reason::CsrChanged),
-        "NonceNotFound"
-        | "TenantNamespaceCreationFailed"
-        | "ClusterRolesBindingFailed"
-        | "ClusterRolesClusterWideBindingFailed"
-        | "CertificateRenewalCheckFailed"
-        | "UpdateFailed" => Some(Reason::LiqoSilent),
-        _ => None,
-    }
+    LIQO_WORDS.iter().find(|(word, _)| *word == reason).map(|(_, meaning)| *meaning)
 }
 
 /// Why there is no link, and what to do.

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource, ResourceExt};
 
-use super::ground::Ground;
+use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::ResourceSlice;
 use crate::peering::liqo::names::{POLICY, WRITER};
 use crate::peering::quoted;
@@ -41,19 +41,6 @@ impl Foreign {
         known.insert(slice.uid().unwrap_or_default())
     }
 
-    /// Counts it, and says it in the log.
-    pub(super) fn note(&self, ground: &Ground, slice: &ResourceSlice) {
-        let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
-        let class = quoted(&slice.spec.class);
-        ground.metrics.slice_decided("foreign_class");
-        tracing::warn!(
-            slice = name,
-            namespace,
-            class,
-            "a slice of another class is here: nobody holds what it takes"
-        );
-    }
-
     /// Says it in an Event of the slice. That this cannot be written stops nothing.
     pub(super) async fn tell(&self, slice: ResourceSlice) {
         let class = quoted(&slice.spec.class);
@@ -71,4 +58,13 @@ impl Foreign {
             tracing::debug!(%error, "an Event could not be written");
         }
     }
+}
+
+/// Counts it, and says it in the log.
+pub(super) fn note(metrics: &Metrics, slice: &ResourceSlice) {
+    let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
+    let class = quoted(&slice.spec.class);
+    metrics.slice_decided("foreign_class");
+    let what = "a slice of another class is here: nobody holds what it takes";
+    tracing::warn!(slice = name, namespace, class, "{what}");
 }

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::certificate::fault;
-use super::foreign::Foreign;
+use super::foreign::{self, Foreign};
 use super::ground::{Answer, Ground, Mark};
 use super::guard::Guard;
 use super::provider::{Decision, Provider};
@@ -92,7 +92,7 @@ impl Keeper {
                     let slice = seen(event);
                     queue_up(&mut queue, slice.as_ref().and_then(|slice| self.notice(slice)));
                     if let Some(slice) = slice.filter(|slice| self.is_foreign(slice)) {
-                        self.foreign.note(&self.ground, &slice);
+                        foreign::note(&self.ground.metrics, &slice);
                         // With so many at once, the log and the count say it.
                         if saying.len() < AT_ONCE {
                             saying.push(self.foreign.tell(slice).boxed());

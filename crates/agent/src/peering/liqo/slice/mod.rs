@@ -18,6 +18,7 @@ mod policy;
 mod provider;
 mod reclaim;
 mod release;
+mod renewal;
 mod requester;
 mod strays;
 mod sweep;

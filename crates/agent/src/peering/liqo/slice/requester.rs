@@ -58,7 +58,12 @@ impl Requester {
         match trouble {
             Some(trouble) if !is_granted => Ok(trouble),
             Some(trouble) => self.assert(order, found).await.map(|_| trouble),
-            None => self.assert(order, found).await,
+            None => {
+                if let Some(slice) = &found {
+                    self.ask_anew(&slices, slice).await?;
+                }
+                self.assert(order, found).await
+            }
         }
     }
 

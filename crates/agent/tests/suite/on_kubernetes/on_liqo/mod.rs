@@ -130,6 +130,7 @@ fn a_provider_may_be_lost_and_come_back() {
 fn a_link_that_goes_before_its_slices_strands_nobody() {
     scenarios!(in world::Rig::unlinked, world::World::joined;
         stranded::a_tenant_deleted_under_a_slice_is_back,
+        stranded::a_new_key_of_the_requester_is_taken_under_slices_that_live,
         stranded::a_provider_reminds_liqo_of_a_copy_without_a_quota,
         stranded::a_slice_that_ends_without_its_tenant_strands_nobody,
         stranded::a_requester_that_comes_back_too_late_is_rid_of_everything,

@@ -5,9 +5,11 @@ use sublet_agent::peering::{Peering as _, Progress, Removal};
 use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
 use sublet_core::time::Span;
+use sublet_crds::Obstacle;
 use sublet_testkit::Controller;
 
 use super::guests::{offload, put, remote, stay_home};
+use super::linking::{PINS, another_key};
 use super::links::pass;
 use super::snapshot::Snapshot;
 use super::world::{Town, World, condition, is_gone, small, when, when_gone};
@@ -42,6 +44,53 @@ pub(super) async fn a_tenant_deleted_under_a_slice_is_back(world: &mut World<'_>
     world.keep("rsv-later", &small()).await;
     assert_eq!(remote(&world.milan.api).len(), 1);
     tokio::join!(world.end("rsv-tenant"), world.end("rsv-later"));
+    stay_home(world).await;
+    before.is_back(world).await;
+}
+
+/// Rome's Liqo has a new key. Milan's operator accepts it, and that is all that anybody has to do: what lives goes on with
+/// certificates of that key, on the same node, and with the same pods.
+pub(super) async fn a_new_key_of_the_requester_is_taken_under_slices_that_live(
+    world: &mut World<'_>,
+) {
+    let before = Snapshot::of(world).await;
+    world.keep("rsv-rekeyed", &small()).await;
+    offload(world).await;
+    put(world, "guest", "rsv-rekeyed", json!({})).await;
+    let (rome, milan) = (&world.rome, &world.milan);
+    let uids =
+        || [rome.api.get("/api/v1/nodes/rsv-rekeyed").unwrap(), remote(&milan.api)[0].clone()];
+    let uids = || uids().map(|object| object["metadata"]["uid"].clone());
+    let (known, old) = (uids(), milan.api.get(&milan.slice("rsv-rekeyed")).unwrap());
+    let (public, _) = another_key(&rome.api);
+    let order = rome.order("rsv-rekeyed", &small());
+    let refused = || async {
+        match rome.peering.establish(&order).await {
+            Progress::Pending(why) => (why.obstacle == Some(Obstacle::KeyNotPinned)).then_some(()),
+            Progress::Ready => None,
+            Progress::Failed(why) => panic!("what lives does not end by that: {why:?}"),
+        }
+    };
+    until("that the new key is refused", refused).await;
+    assert_eq!(uids(), known);
+
+    milan.api.patch(PINS, &json!({ "data": { "rome": public } })).unwrap();
+    let renewed = || async {
+        drop(rome.peering.establish(&order).await);
+        let copy = milan.api.get(&milan.slice("rsv-rekeyed")).ok()?;
+        let is_new = copy["spec"]["csr"].is_string() && copy["spec"]["csr"] != old["spec"]["csr"];
+        let is_issued =
+            copy["status"]["authParams"]["signedCRT"] != old["status"]["authParams"]["signedCRT"];
+        let is_accepted = condition(&copy, "Authentication") == Some("Accepted");
+        (is_new && is_issued && is_accepted).then_some(())
+    };
+    until("a certificate of the new key", renewed).await;
+    world.keep("rsv-rekeyed", &small()).await;
+    assert_eq!(uids(), known, "nothing was made anew");
+    // With the new certificate, and beside the first.
+    put(world, "guest-2", "rsv-rekeyed", json!({})).await;
+    assert_eq!(remote(&world.milan.api).len(), 2);
+    world.end("rsv-rekeyed").await;
     stay_home(world).await;
     before.is_back(world).await;
 }

@@ -17,10 +17,10 @@ use super::world::{Town, World};
 use crate::on_kubernetes::until::until;
 
 const KEYS: &str = "/api/v1/namespaces/liqo/secrets/authentication-keys";
-const PINS: &str = "/api/v1/namespaces/sublet/configmaps/sublet-liqo-keys";
+pub(in super::super) const PINS: &str = "/api/v1/namespaces/sublet/configmaps/sublet-liqo-keys";
 
 /// Gives a cluster another Liqo key; the public one, and the Secret's data.
-fn another_key(api: &Api) -> (String, Value) {
+pub(in super::super) fn another_key(api: &Api) -> (String, Value) {
     let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
     let public = key.public_key_pem().replace("\r\n", "\n");
     let data = json!({

@@ -7,7 +7,9 @@ mod life;
 mod repairs;
 mod keys;
 mod hostile;
+mod words;
 
+pub(super) use keys::{PINS, another_key};
 pub(super) use relay::Relay;
 pub(super) use world::folder;
 
@@ -43,5 +45,6 @@ fn nobody_becomes_another_cluster() {
         hostile::letters_of_an_earlier_link_do_nothing,
         hostile::a_poser_is_nobody,
         hostile::what_liqo_objects_to_is_said_to_both,
+        words::what_liqo_says_of_a_tenant_is_understood,
     );
 }
