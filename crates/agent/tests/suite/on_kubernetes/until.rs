@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 /// that stands still for a moment is given up after half a minute, and begun anew.
 pub(super) const PATIENCE: Duration = Duration::from_mins(3);
 /// Each look costs an API server and an agent something, and they share the cores with what is waited for.
-const PAUSE: Duration = Duration::from_millis(25);
+const PAUSE: Duration = Duration::from_millis(60);
 /// One look and its pause count as no more than this: a machine that stood still has not waited.
 const TURN_MAX: Duration = Duration::from_secs(2);
 

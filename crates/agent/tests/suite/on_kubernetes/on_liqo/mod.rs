@@ -104,6 +104,8 @@ fn a_reservation_ends_with_nothing_left_of_it() {
         ending::the_last_node_takes_the_remote_namespaces_with_it,
         ending::a_link_is_unused_when_nothing_is_to_be_kept_any_more,
         ending::both_may_be_restarted_between_any_two_steps,
+        // The last, because it kills an API server.
+        losing::a_lost_provider_is_given_up_and_cleans_up_when_it_returns,
     );
 }
 
@@ -119,11 +121,6 @@ fn an_end_comes_whoever_does_not_want_it() {
         stubborn::pods_leave_although_no_webhook_answers,
         stubborn::what_nobody_wants_is_swept,
     );
-}
-
-#[test]
-fn a_provider_may_be_lost_and_come_back() {
-    scenarios!(losing::a_lost_provider_is_given_up_and_cleans_up_when_it_returns);
 }
 
 #[test]

@@ -5,17 +5,19 @@ use sublet_testkit::wait::{PATIENCE, Stopwatch};
 use sublet_testkit::{Api, Cluster, Liqo, Setup, Signal, Tier, wait_for};
 
 use super::by_hand::{Pair, condition, until_gone, when};
+use super::slices::a_slice_of_a_class_of_ours_is_what_the_provider_grants;
 
 const NODE: &str = "/api/v1/nodes/rsv-aaaa";
 
 #[test]
-fn a_granted_slice_is_a_node_of_exactly_its_size_and_without_it_the_node_is_gone() {
+fn a_slice_is_what_is_granted_and_a_node_of_exactly_its_size_and_without_it_the_node_is_gone() {
     let clock = Stopwatch::start();
     let clusters = Cluster::start_all(["rome", "milan"].map(Setup::for_liqo)).unwrap();
     let liqo = Liqo::start_all(&clusters, Tier::Full).unwrap();
     println!("a pair with Liqo, full tier, after {:?}", clock.elapsed());
     let pair = Pair { requester: &clusters[0], provider: &clusters[1] };
     pair.link();
+    a_slice_of_a_class_of_ours_is_what_the_provider_grants(pair, &liqo);
     let (requester, provider) = (pair.requester.api(), pair.provider.api());
 
     let clock = Stopwatch::start();

@@ -1,23 +1,16 @@
-//! The fast tier: handshake, slices and quotas.
+//! Slices and quotas.
 
 use serde_json::json;
 use sublet_testkit::wait::Stopwatch;
-use sublet_testkit::{Cluster, Controller, Liqo, Process, Setup, Tier};
+use sublet_testkit::{Controller, Liqo, Process};
 
-use super::by_hand::{Pair, condition, when};
+use super::by_hand::{Pair, condition, until_gone, when};
 
-#[test]
-fn a_slice_of_a_class_of_ours_is_what_the_provider_grants_and_survives_kill_9_of_controllers() {
-    let clock = Stopwatch::start();
-    let clusters = Cluster::start_all(["rome", "milan"].map(Setup::for_liqo)).unwrap();
-    println!("clusters after {:?}", clock.elapsed());
-    let liqo = Liqo::start_all(&clusters, Tier::Fast).unwrap();
-    println!("a pair with Liqo, fast tier, after {:?}", clock.elapsed());
-    let pair = Pair { requester: &clusters[0], provider: &clusters[1] };
-    let clock = Stopwatch::start();
-    pair.link();
-    println!("linked after {:?}", clock.elapsed());
-
+/// Slices are what the provider grants, also after kill -9 of all controllers.
+pub(super) fn a_slice_of_a_class_of_ours_is_what_the_provider_grants(
+    pair: Pair<'_>,
+    liqo: &[Liqo],
+) {
     // What is written while nobody is there is found by those who come back.
     let parts = [Controller::Manager, Controller::Replicator];
     let controllers =
@@ -25,11 +18,11 @@ fn a_slice_of_a_class_of_ours_is_what_the_provider_grants_and_survives_kill_9_of
     controllers().for_each(Process::kill);
     assert!(controllers().all(|controller| controller.pid().is_none()));
     let asked = json!({ "cpu": "4", "memory": "8Gi", "pods": "40", "ephemeral-storage": "10Gi" });
-    pair.ask("rsv-aaaa", &asked);
+    pair.ask("rsv-bbbb", &asked);
     controllers().for_each(|controller| controller.start().unwrap());
 
     let (requester, provider) = (pair.requester.api(), pair.provider.api());
-    let replica = when(&provider, &pair.replica("rsv-aaaa"), |slice| {
+    let replica = when(&provider, &pair.replica("rsv-bbbb"), |slice| {
         condition(slice, "Authentication") == Some("Accepted")
     });
     assert_eq!(replica["spec"]["resources"], asked);
@@ -39,8 +32,8 @@ fn a_slice_of_a_class_of_ours_is_what_the_provider_grants_and_survives_kill_9_of
     // Less than was asked for: what counts is what was granted.
     let granted = json!({ "cpu": "2", "memory": "4Gi", "pods": "20", "ephemeral-storage": "10Gi" });
     let clock = Stopwatch::start();
-    pair.grant("rsv-aaaa", &granted);
-    let slice = when(&requester, &pair.slice("rsv-aaaa"), |slice| {
+    pair.grant("rsv-bbbb", &granted);
+    let slice = when(&requester, &pair.slice("rsv-bbbb"), |slice| {
         condition(slice, "Resources") == Some("Accepted")
     });
     assert_eq!(slice["status"]["resources"], granted);
@@ -48,4 +41,7 @@ fn a_slice_of_a_class_of_ours_is_what_the_provider_grants_and_survives_kill_9_of
     let quotas = when(&provider, &pair.quotas(), |quotas| !quotas["items"][0].is_null());
     assert_eq!(quotas["items"][0]["spec"]["resources"], granted);
     assert!(quotas["items"][1].is_null());
+    requester.delete(&pair.slice("rsv-bbbb")).unwrap();
+    when(&requester, &pair.virtual_nodes(), |list| list["items"] == json!([]));
+    until_gone(&provider, &pair.replica("rsv-bbbb"));
 }
