@@ -24,7 +24,15 @@ const THREADS: &str = "--test-threads=2";
 /// With Liqo on them they wait much of the time, for its pauses and for their own deadlines.
 const LIQO_AT_ONCE: usize = 4;
 /// Those with Liqo that take longest, the longest first: whoever begins last ends last.
-const LONGEST: [&str; 4] = ["::killed::", "::entire::", "::an_end_comes", "::a_slice_is_exactly"];
+const LONGEST: [&str; 7] = [
+    "::an_end_comes",
+    "::a_reservation_ends",
+    "::entire::",
+    "::two_clusters_are_linked",
+    "::a_link_that_goes",
+    "::a_slice_is_exactly",
+    "::a_pair_has_one_slice",
+];
 /// What tells the programs of Kubernetes and Liqo to collect garbage less often: a fifth of what a pair costs to
 /// start, for memory that is there.
 const SELDOM: (&str, &str) = ("GOGC", "400");

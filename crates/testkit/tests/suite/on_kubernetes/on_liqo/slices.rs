@@ -1,7 +1,6 @@
 //! Slices and quotas.
 
 use serde_json::json;
-use sublet_testkit::wait::Stopwatch;
 use sublet_testkit::{Controller, Liqo, Process};
 
 use super::by_hand::{Pair, condition, until_gone, when};
@@ -31,13 +30,11 @@ pub(super) fn a_slice_of_a_class_of_ours_is_what_the_provider_grants(
 
     // Less than was asked for: what counts is what was granted.
     let granted = json!({ "cpu": "2", "memory": "4Gi", "pods": "20", "ephemeral-storage": "10Gi" });
-    let clock = Stopwatch::start();
     pair.grant("rsv-bbbb", &granted);
     let slice = when(&requester, &pair.slice("rsv-bbbb"), |slice| {
         condition(slice, "Resources") == Some("Accepted")
     });
     assert_eq!(slice["status"]["resources"], granted);
-    println!("the grant came back after {:?}", clock.elapsed());
     let quotas = when(&provider, &pair.quotas(), |quotas| !quotas["items"][0].is_null());
     assert_eq!(quotas["items"][0]["spec"]["resources"], granted);
     assert!(quotas["items"][1].is_null());
