@@ -7,10 +7,12 @@
 //! given up and is back) is a *ghost*: the provider keeps room for it, so we do not lend it again
 //! until it is gone or the provider has confirmed its end.
 
+mod lender;
+
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::{vec, vec::Vec};
 
-use crate::advertisement::{Advertisement, GrantReport};
+use crate::advertisement::Advertisement;
 use crate::bugs::{Bug, planted};
 use crate::decision::filter::Filter;
 use crate::decision::index::{Index, Note, Row};
@@ -20,18 +22,11 @@ use crate::id::{ClusterId, ReservationId};
 use crate::ledger::{Change, Error, Ledger, Stamp};
 use crate::market::{Entry, Freshness, Market};
 use crate::policy::{Policy, Silence};
-use crate::reservation::{Confirmation, State};
 use crate::resources::Resources;
 use crate::time::Time;
 
-/// What follows for a provider from its reports and the ledger together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overlap {
-    /// Use inside what the ledger holds: in `allocated` and in `held`, to be counted once.
-    pub covered: Resources,
-    /// What the provider keeps beyond its use for grants that the ledger does not hold.
-    pub ghosts: Resources,
-}
+pub(crate) use lender::Lender;
+pub use lender::Overlap;
 
 /// Ledger and market side by side.
 #[derive(Clone, Debug, Default)]
@@ -167,26 +162,30 @@ impl Books {
     /// record of that time was already open counts as just heard: a basis never comes from after
     /// its record.
     pub fn basis(&self, provider: &ClusterId, policy: &Policy, now: Time) -> Option<Basis> {
-        let entry = self.market.entry(provider)?;
-        Some(Basis {
-            number: entry.advertisement.number,
-            received_at: entry.received_at.min(now),
-            suspect_after: entry.suspect_after(&policy.silence),
-            ..self.amounts_of(entry)
-        })
+        self.market.entry(provider).map(|entry| self.basis_of(entry, policy, now))
     }
 
-    /// The amounts of a basis, without when they were heard.
-    fn amounts_of(&self, Entry { advertisement, .. }: &Entry) -> Basis {
+    /// The same, where what the provider said is at hand.
+    pub(crate) fn basis_of(&self, entry: &Entry, policy: &Policy, now: Time) -> Basis {
+        let advertisement = &entry.advertisement;
         let Overlap { covered, ghosts } = self.overlap(&advertisement.cluster);
         Basis {
+            number: advertisement.number,
+            received_at: entry.received_at.min(now),
+            suspect_after: entry.suspect_after(&policy.silence),
             allocatable: advertisement.allocatable.clone(),
             allocated: advertisement.allocated.clone(),
             covered,
             ghosts,
             unreported: advertisement.grants.is_none(),
-            ..Basis::default()
         }
+    }
+
+    /// What is known of the provider that said this.
+    pub(crate) fn lender<'a>(&'a self, entry: &'a Entry) -> Lender<'a> {
+        let cluster = &entry.advertisement.cluster;
+        let (account, standing) = (self.ledger.account(cluster), self.ledger.standing(cluster));
+        Lender { entry, account, standing, overlap: self.overlaps.get(cluster) }
     }
 
     /// What is held on a provider for others.
@@ -196,20 +195,7 @@ impl Books {
 
     /// What can still be lent by a provider: free there, and under its cap.
     pub fn room(&self, provider: &ClusterId) -> Resources {
-        self.market.entry(provider).map(|entry| self.room_of(entry)).unwrap_or_default()
-    }
-
-    fn room_of(&self, entry: &Entry) -> Resources {
-        let (provider, basis) = (&entry.advertisement.cluster, self.amounts_of(entry));
-        let held = self.held(provider);
-        let mut room = basis.room(&held);
-        if planted(Bug::OtherFits) {
-            room.memory = basis.allocatable.memory;
-        }
-        match self.ledger.standing(provider) {
-            Some(standing) => standing.cap.room(&room, &held),
-            None => room,
-        }
+        self.market.entry(provider).map(|entry| self.lender(entry).room()).unwrap_or_default()
     }
 
     /// Does a provider say that it has less than is held on it? Then it is flagged, nothing new is
@@ -221,9 +207,7 @@ impl Books {
 
     /// How much a provider has too little of what is held on it.
     pub(crate) fn shortage(&self, entry: &Entry) -> Resources {
-        let account = self.ledger.account(&entry.advertisement.cluster);
-        let lent = account.map(|account| &account.lent).filter(|lent| !lent.is_zero());
-        lent.map(|lent| self.amounts_of(entry).shortage(lent)).unwrap_or_default()
+        self.lender(entry).shortage()
     }
 }
 
@@ -256,73 +240,40 @@ impl Books {
         touched: &[(ClusterId, ReservationId)],
         change: impl FnOnce(&mut Ledger) -> T,
     ) -> T {
-        for (provider, id) in touched {
-            if let Some(part) = self.part(provider, *id) {
-                let overlap = self.overlaps.entry(provider.clone()).or_default();
-                overlap.covered = overlap.covered.minus_floor(&part.covered);
-                overlap.ghosts = overlap.ghosts.minus_floor(&part.ghosts);
-            }
+        let Self { ledger, market, overlaps, .. } = self;
+        let report = |(provider, id): &(ClusterId, ReservationId)| {
+            market.entry(provider)?.advertisement.grant(*id)
+        };
+        let reported: Vec<_> =
+            touched.iter().filter_map(|one| Some((&one.0, report(one)?))).collect();
+        for (provider, report) in &reported {
+            let part = Overlap::part(ledger, provider, report);
+            let overlap = overlaps.entry((*provider).clone()).or_default();
+            overlap.covered = overlap.covered.minus_floor(&part.covered);
+            overlap.ghosts = overlap.ghosts.minus_floor(&part.ghosts);
         }
-        let result = change(&mut self.ledger);
-        for (provider, id) in touched {
-            if let Some(part) = self.part(provider, *id) {
-                self.add_overlap(provider, &part);
-            }
-            if !planted(Bug::LateSum) {
+        let result = change(ledger);
+        for (provider, report) in reported {
+            let part = Overlap::part(ledger, provider, report);
+            overlaps.entry(provider.clone()).or_default().add(&part);
+        }
+        if !planted(Bug::LateSum) {
+            for (provider, _) in touched {
                 self.reindex(provider);
             }
         }
         result
     }
 
-    /// What one reservation adds to the overlap of a provider, as that one reports it.
-    fn part(&self, provider: &ClusterId, id: ReservationId) -> Option<Overlap> {
-        let report = self.market.entry(provider)?.advertisement.grant(id)?;
-        Some(self.part_of(provider, report))
-    }
-
-    fn part_of(&self, provider: &ClusterId, report: &GrantReport) -> Overlap {
-        let known = self.ledger.reservation(report.id);
-        let grant = known.and_then(|r| r.grant()).filter(|grant| grant.provider == *provider);
-        let gone = known.is_some_and(|reservation| {
-            matches!(&reservation.state, State::Ended { confirmation: Confirmation::Confirmed, .. })
-        });
-        let holding = known.is_some_and(|reservation| reservation.phase().holds());
-        match grant {
-            Some(_) if holding && planted(Bug::CountsTwice) => Overlap::default(),
-            Some(grant) if holding => {
-                Overlap { covered: grant.held.min(&report.used), ghosts: Resources::default() }
-            }
-            _ if planted(Bug::GhostsIgnored) => Overlap::default(),
-            Some(_) if gone => Overlap::default(),
-            _ => Overlap {
-                covered: Resources::default(),
-                ghosts: report.amounts.minus_floor(&report.used),
-            },
-        }
-    }
-
-    fn add_overlap(&mut self, provider: &ClusterId, part: &Overlap) {
-        let overlap = self.overlaps.entry(provider.clone()).or_default();
-        // `Advertisement::validated` has seen to it that the sums fit.
-        if let Ok(covered) = overlap.covered.checked_add(&part.covered) {
-            overlap.covered = covered;
-        }
-        if let Ok(ghosts) = overlap.ghosts.checked_add(&part.ghosts) {
-            overlap.ghosts = ghosts;
-        }
-    }
-
     /// Counts the overlap of a provider from zero; returns what it is.
     pub(crate) fn overlap_from_zero(&self, provider: &ClusterId) -> Overlap {
-        let mut counted = Books::default();
+        let mut counted = Overlap::default();
         let grants = self.market.entry(provider).and_then(|e| e.advertisement.grants.as_deref());
         for report in grants.unwrap_or_default() {
-            counted.add_overlap(provider, &self.part_of(provider, report));
+            counted.add(&Overlap::part(&self.ledger, provider, report));
         }
-        counted.overlap(provider)
+        counted
     }
-
     fn overlap_anew(&mut self, cluster: &ClusterId) {
         let overlap = self.overlap_from_zero(cluster);
         if overlap == Overlap::default() {
@@ -337,11 +288,12 @@ impl Books {
         let Some(entry) = self.market.entry(cluster) else {
             return;
         };
+        let lender = self.lender(entry);
         let row = Row {
-            room: self.room_of(entry),
+            room: lender.room(),
             allocatable: entry.advertisement.allocatable.clone(),
             cost: entry.advertisement.cost.clone(),
-            note: self.note(entry),
+            note: self.note(&lender),
         };
         self.index.set(cluster, row);
     }
@@ -361,13 +313,14 @@ impl Books {
 
     /// Does anything but time and the requester forbid to lend here?
     pub fn is_open(&self, cluster: &ClusterId) -> bool {
-        self.market.entry(cluster).is_some_and(|entry| self.note(entry).closed.is_none())
+        let entry = self.market.entry(cluster);
+        entry.is_some_and(|entry| self.note(&self.lender(entry)).closed.is_none())
     }
 
-    pub(crate) fn note(&self, entry: &Entry) -> Note {
-        let standing = self.ledger.standing(&entry.advertisement.cluster);
+    pub(crate) fn note(&self, lender: &Lender<'_>) -> Note {
+        let entry = lender.entry;
         Note {
-            closed: Filter::CLOSING.into_iter().find(|one| one.closes(self, entry, standing)),
+            closed: Filter::CLOSING.into_iter().find(|one| one.closes(self, lender)),
             backends: (&entry.advertisement.capabilities.backends).into(),
             received_at: entry.received_at,
         }

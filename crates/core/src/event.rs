@@ -45,21 +45,48 @@ pub struct Basis {
 impl Basis {
     /// What is free on the provider while the ledger holds `held` there.
     pub fn room(&self, held: &Resources) -> Resources {
-        let beyond_use = held.minus_floor(&self.covered);
-        let taken = beyond_use.checked_add(&self.ghosts);
-        if let Ok(taken) = taken.and_then(|sum| sum.checked_add(&self.allocated)) {
+        self.ground().room(held)
+    }
+
+    /// How much the provider has too little for what is taken there.
+    pub fn shortage(&self, held: &Resources) -> Resources {
+        self.ground().shortage(held)
+    }
+
+    fn ground(&self) -> Ground<'_> {
+        let Self { allocatable, allocated, covered, ghosts, unreported, .. } = self;
+        Ground { allocatable, allocated, covered, ghosts, unreported: *unreported }
+    }
+}
+
+/// The amounts of a [`Basis`], wherever they are kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) allocatable: &'a Resources,
+    pub(crate) allocated: &'a Resources,
+    pub(crate) covered: &'a Resources,
+    pub(crate) ghosts: &'a Resources,
+    pub(crate) unreported: bool,
+}
+
+impl Ground<'_> {
+    /// What is free on the provider while the ledger holds `held` there.
+    pub(crate) fn room(&self, held: &Resources) -> Resources {
+        let beyond_use = held.minus_floor(self.covered);
+        let taken = beyond_use.checked_add(self.ghosts);
+        if let Ok(taken) = taken.and_then(|sum| sum.checked_add(self.allocated)) {
             return self.allocatable.minus_floor(&taken);
         }
         // Of something more than 64 bits are taken: none of that is free, whatever of the rest.
-        let free = self.allocatable.minus_floor(&self.allocated);
-        free.minus_floor(&self.ghosts).minus_floor(&beyond_use)
+        let free = self.allocatable.minus_floor(self.allocated);
+        free.minus_floor(self.ghosts).minus_floor(&beyond_use)
     }
 
     /// How much the provider has too little for what is taken there, of each resource of which the
     /// ledger holds something: nothing, unless it shrank, or its own pods grew, below what is held.
     /// Of a provider that does not report its grants, all pods may be inside them: only the larger of
     /// both is surely taken.
-    pub fn shortage(&self, held: &Resources) -> Resources {
+    pub(crate) fn shortage(&self, held: &Resources) -> Resources {
         held.iter().fold(Resources::default(), |short, (kind, amount)| {
             let allocated = self.allocated.get(&kind);
             let taken = if self.unreported {

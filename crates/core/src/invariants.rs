@@ -13,7 +13,7 @@ use crate::advertisement::Advertisement;
 use crate::books::Books;
 use crate::bugs::{Bug, planted};
 use crate::decision::labels::Labels;
-use crate::event::{Basis, Event, Subject};
+use crate::event::{Basis, Event};
 use crate::id::ClusterId;
 use crate::ledger::{Account, Bond, Ledger, Stamp};
 use crate::reservation::{Confirmation, Phase, Reservation, State};
@@ -135,7 +135,7 @@ pub fn check_books(books: &Books) -> Vec<Violation> {
         compare("overlap", books.overlap_from_zero(cluster), books.overlap(cluster), &mut found);
         if let Some(row) = books.index().row(cluster) {
             compare("indexed-room", books.room(cluster), row.room.clone(), &mut found);
-            compare("indexed-note", books.note(entry), row.note, &mut found);
+            compare("indexed-note", books.note(&books.lender(entry)), row.note, &mut found);
         } else {
             found.push(violation("not-indexed", format!("{cluster}")));
         }
@@ -197,11 +197,10 @@ fn judge_taking(
     more: &Resources,
     basis: &Basis,
 ) -> Option<Violation> {
-    let none = Resources::default();
-    let held = ledger.account(provider).map_or(&none, |account| &account.lent);
+    let (none, account) = (Resources::default(), ledger.account(provider));
+    let held = account.map_or(&none, |account| &account.lent);
     let age = at.time.since(basis.received_at);
     let standing = ledger.standing(provider);
-    let account = ledger.account(provider);
     let rules = [
         ("takes-more-than-free", more.fits_in(&basis.room(held))),
         ("provider-overcommitted", planted(Bug::LendsShrunk) || basis.shortage(held).is_zero()),
@@ -210,7 +209,7 @@ fn judge_taking(
         ("provider-cordoned", standing.is_none_or(|standing| standing.cordon.is_none())),
         ("provider-lost", standing.is_none_or(|standing| standing.lost.is_none())),
         ("provider-must-report", !ledger.awaits_report(provider)),
-        ("provider-revoked", !ledger.revoked().contains_key(&Subject::Cluster(provider.clone()))),
+        ("provider-revoked", !ledger.is_revoked(provider)),
         (
             "more-grants-than-can-be-reported",
             account.is_none_or(|a| a.lending.len() < Advertisement::GRANTS_MAX),

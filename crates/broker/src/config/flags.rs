@@ -83,7 +83,8 @@ pub struct Flags {
     /// Requests per second of one cluster; twice as many at once.
     #[arg(long, env = "SUBLET_CLUSTER_RATE_MAX", value_name = "N", default_value = "1000")]
     pub cluster_rate_max: u32,
-    /// A snapshot of the books is taken after so many records of the log: a start reads no more.
+    /// A snapshot of the books is taken after so many records of the log, or more where these are
+    /// shorter than the last snapshot: a start reads no more beside it.
     #[arg(long, env = "SUBLET_SNAPSHOT_RECORDS", value_name = "N", default_value = "10000")]
     pub snapshot_records: u64,
     /// How long records stay in the log after a snapshot covers them, for `sublet log`.

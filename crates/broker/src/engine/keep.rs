@@ -13,7 +13,7 @@ use std::time::Duration;
 use sublet_core::id::Revision;
 use sublet_core::market::Entry;
 use sublet_core::time::{Span, Time};
-use sublet_log::{Log, snapshot};
+use sublet_log::{Log, Snapshot, snapshot};
 
 use super::history::History;
 use super::note;
@@ -38,7 +38,9 @@ const READ_LIMIT: usize = 256;
 pub struct Keeping {
     /// A snapshot is taken after so many records.
     pub records: u64,
-    /// Or after so many bytes that were there at its start or that this broker wrote.
+    /// Or after so many bytes that were there at its start or that this broker wrote; in either case
+    /// not before as many bytes were written as the last snapshot has, so that snapshots are never
+    /// more than half of what is written.
     pub bytes: u64,
     /// History that a snapshot covers is kept for so long.
     pub history: Span,
@@ -85,6 +87,8 @@ struct Keeper<'a> {
     keeping: Keeping,
     /// Where it stands, and how many bytes had been written by then.
     last: (Revision, u64),
+    /// How many bytes it has.
+    size: u64,
     /// How many bytes an earlier process had written after it.
     before: u64,
     /// What it covers, and whether some of that may have to go.
@@ -98,11 +102,12 @@ struct Keeper<'a> {
 impl<'a> Keeper<'a> {
     fn new(log: &'a dyn Log, keeping: Keeping) -> Self {
         let newest = log.snapshot().ok().flatten();
+        let size = newest.as_ref().map_or(0, size_of);
         let last = newest.map_or(Revision::default(), |snapshot| snapshot.revision());
         let (before, pause_until) = (bytes_after(log, last), Duration::ZERO);
         let (history, untrimmed) = (History::new(), last > Revision::default());
         let last = (last, 0);
-        Self { log, keeping, last, before, history, untrimmed, failures: 0, pause_until }
+        Self { log, keeping, last, size, before, history, untrimmed, failures: 0, pause_until }
     }
 
     /// Takes a snapshot if it is time for one, and lets go of history; says whether there is more
@@ -135,7 +140,8 @@ impl<'a> Keeper<'a> {
 
     fn keep_short(&mut self, written: u64) -> Result<(), snapshot::Error> {
         if let Some(newest) = self.fold(written)? {
-            (self.last, self.before, self.untrimmed) = ((newest, written), 0, true);
+            (self.last, self.size) = ((newest.revision(), written), size_of(&newest));
+            (self.before, self.untrimmed) = (0, true);
         }
         if self.untrimmed {
             self.untrimmed = !self.trim()?;
@@ -155,18 +161,21 @@ impl<'a> Keeper<'a> {
         Ok(true)
     }
 
-    /// Takes a snapshot if enough has come since the last one; says where it stands.
-    fn fold(&mut self, written: u64) -> Result<Option<Revision>, snapshot::Error> {
+    /// Takes a snapshot if enough has come since the last one.
+    fn fold(&mut self, written: u64) -> Result<Option<Snapshot>, snapshot::Error> {
         let (log, keeping, (last, bytes)) = (self.log, self.keeping, self.last);
-        let head = log.head()?;
-        if head.revision.0.saturating_sub(last.0) < keeping.records
-            && self.before.saturating_add(written.saturating_sub(bytes)) < keeping.bytes
-        {
+        let records = log.head()?.revision.0.saturating_sub(last.0);
+        let bytes = self.before.saturating_add(written.saturating_sub(bytes));
+        let enough = records >= keeping.records || bytes >= keeping.bytes;
+        if !enough || bytes < self.size {
             return Ok(None);
         }
-        let newest = snapshot::take_seen(log, &mut |records| self.history.see(records))?;
-        Ok(Some(newest.revision()))
+        snapshot::take_seen(log, &mut |records| self.history.see(records)).map(Some)
     }
+}
+
+fn size_of(snapshot: &Snapshot) -> u64 {
+    u64::try_from(snapshot.text().len()).unwrap_or(u64::MAX)
 }
 
 /// How many bytes the records after a snapshot have: a broker that is restarted again and again must
@@ -194,9 +203,7 @@ mod tests {
 
     use sublet_core::event::{Event, Note};
     use sublet_core::reservation::Actor;
-    use sublet_log::{
-        AppendError, Body, Head, Memory, ReadError, Record, Snapshot, StoreError, Writer,
-    };
+    use sublet_log::{AppendError, Body, Head, Memory, ReadError, Record, StoreError, Writer};
 
     use super::*;
 
@@ -294,6 +301,26 @@ mod tests {
         assert_eq!(log.tries.load(Ordering::SeqCst), 1);
         keeper.look(Duration::ZERO, 2000 - there);
         assert_eq!(log.tries.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn as_much_is_written_between_two_snapshots_as_the_first_of_them_has() {
+        let log = with_a_record(0);
+        let keeping = Keeping { records: 1, ..Keeping::default() };
+        let mut keeper = Keeper::new(&log, keeping);
+        keeper.look(Duration::ZERO, 0);
+        let size = size_of(&log.snapshot().unwrap().unwrap());
+        let note = Note { by: Actor::Broker, why: String::new() };
+        let body = Body::of([Event::ClockConfirmed { note }]).unwrap();
+        let (head, now) = (log.head().unwrap(), Time::from_millis(2));
+        log.append(&Record::seal(&head, Writer(1), now, body).unwrap()).unwrap();
+        let tries = |keeper: &mut Keeper<'_>, written| {
+            keeper.look(Duration::ZERO, written);
+            log.tries.load(Ordering::SeqCst)
+        };
+        assert_eq!([size - 1, size].map(|written| tries(&mut keeper, written)), [1, 2]);
+        let mut after_a_start = Keeper::new(&log, keeping);
+        assert_eq!(tries(&mut after_a_start, 0), 2, "it begins with what there is");
     }
 
     #[test]

@@ -5,12 +5,11 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Limited};
-use hyper::HeaderMap;
 use sublet_wire::{Code, Problem, limits};
 
 use super::app::App;
-use super::call::busy;
-use crate::authorize::{Endpoint, Row};
+use super::call::{Call, busy};
+use crate::authorize::Endpoint;
 use crate::connection::Peer;
 
 /// What is read of a body that is too long after that is known, as Go's server does.
@@ -18,14 +17,9 @@ const DISCARDED_MAX: usize = 256 * 1024;
 /// And for how long.
 const DISCARD_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The whole body.
-pub(super) async fn read(
-    app: &App,
-    row: &Row,
-    peer: &Peer,
-    headers: &HeaderMap,
-    mut body: Body,
-) -> Result<Bytes, Problem> {
+/// The whole body of a call.
+pub(super) async fn read(call: &Call, mut body: Body) -> Result<Bytes, Problem> {
+    let Call { app, peer, row, headers, .. } = call;
     let is_large = row.endpoint == Endpoint::Advertise;
     let most = if is_large { limits::ADVERTISEMENT_BODY_MAX } else { limits::BODY_MAX };
     let length = headers.get(hyper::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok());

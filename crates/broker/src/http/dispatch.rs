@@ -14,7 +14,6 @@ use axum::routing::any;
 use bytes::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use prometheus_client::metrics::gauge::Gauge;
 use sublet_wire::{Body as WireBody, Code, Problem, ROUTES, Route, Shape, paths};
 
 use super::app::App;
@@ -23,11 +22,11 @@ use super::{
     advertisements, believe, body, clusters, head, instructions, lists, messages, operator, reply,
     reservations,
 };
-use crate::admission::Lane;
+use crate::admission::{Lane, Turn};
 use crate::authorize::{Endpoint, Relation, Row, Verdict, route_of, row_of};
 use crate::connection::Peer;
 use crate::identity::Caller;
-use crate::metrics::{Because, Metrics, Word};
+use crate::metrics::{Because, Word};
 use sublet_process::lines::AUDIT;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -69,62 +68,75 @@ impl Parts for Result<Option<()>, ()> {
 }
 
 /// Answers one request, counts it and writes it down.
-async fn answer(
+///
+/// Everything that needs no waiting is done before there is a future: what a future keeps is moved
+/// with it, and this one is moved several times for every request.
+fn answer(
     app: Arc<App>,
     path: &'static str,
     parts: impl Parts,
     request: Request<Body>,
-) -> Response {
+) -> impl Future<Output = Response> + Send {
     let began = app.machine.read().monotonic;
     let id = request_id(&app, request.headers());
     let (is_head, is_last) = (request.method() == Method::HEAD, head::is_last(&request));
     let route = route_of(path, request.method().as_str());
-    let name = route.map_or(NO_ROUTE, |route| route.name);
-    let shape = route.map_or(Shape::Plain, |route| route.shape);
     let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
-    let caller = Named(peer.as_deref());
-    let in_flight = InFlight::new(&app.metrics);
-    let outcome = handle(&app, path, route, parts.list(), (request, id.clone())).await;
-    drop(in_flight);
-    let mut response = match outcome {
-        Ok(response) => response,
-        Err(problem) => {
+    let in_flight = InFlight::new(&app);
+    let admitted = admit(&app, path, route, parts.list(), (request, id.clone()));
+    async move {
+        let outcome = match admitted {
+            Ok(Admitted::Answered(response)) => Ok(response),
+            Ok(Admitted::Call(admitted)) => carry(admitted).await,
+            Err(problem) => Err(problem),
+        };
+        drop(in_flight);
+        let name = route.map_or(NO_ROUTE, |route| route.name);
+        let shape = route.map_or(Shape::Plain, |route| route.shape);
+        let caller = Named(peer.as_deref());
+        let mut response = outcome.unwrap_or_else(|problem| {
             denied(&app, &problem, name, &caller, (&id, began));
-            let shape = if is_about_identity(&problem) { Shape::Plain } else { shape };
-            let mut response = reply::problem(&problem, shape);
-            if problem.code() == Some(Code::MethodNotAllowed) {
-                reply::allow(response.headers_mut(), &methods(path));
-            }
-            response
+            refusal(&problem, shape, path)
+        });
+        if let Ok(id) = HeaderValue::from_str(&id) {
+            response.headers_mut().insert(REQUEST_ID, id);
         }
-    };
-    if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(REQUEST_ID, id);
+        if is_last {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(hyper::header::CONNECTION, close);
+        }
+        let took = app.machine.read().monotonic.saturating_sub(began);
+        let status = response.status().as_u16();
+        app.metrics.answered(name, status, took);
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        tracing::debug!(request = id, %caller, route = name, status, took_us, "answered");
+        if is_head { reply::without_body(response) } else { response }
     }
-    if is_last {
-        response.headers_mut().insert(hyper::header::CONNECTION, HeaderValue::from_static("close"));
+}
+
+/// A problem as the route says it.
+fn refusal(problem: &Problem, shape: Shape, path: &str) -> Response {
+    let shape = if is_about_identity(problem) { Shape::Plain } else { shape };
+    let mut response = reply::problem(problem, shape);
+    if problem.code() == Some(Code::MethodNotAllowed) {
+        reply::allow(response.headers_mut(), &methods(path));
     }
-    let took = app.machine.read().monotonic.saturating_sub(began);
-    app.metrics.answered(name, response.status().as_u16(), took);
-    let status = response.status().as_u16();
-    let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    tracing::debug!(request = id, %caller, route = name, status, took_us, "answered");
-    if is_head { reply::without_body(response) } else { response }
+    response
 }
 
 /// One request in work, also of a caller that goes before it is answered.
-struct InFlight<'a>(&'a Gauge);
+struct InFlight(Arc<App>);
 
-impl<'a> InFlight<'a> {
-    fn new(metrics: &'a Metrics) -> Self {
-        metrics.in_flight.inc();
-        Self(&metrics.in_flight)
+impl InFlight {
+    fn new(app: &Arc<App>) -> Self {
+        app.metrics.in_flight.inc();
+        Self(Arc::clone(app))
     }
 }
 
-impl Drop for InFlight<'_> {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.dec();
+        self.0.metrics.in_flight.dec();
     }
 }
 
@@ -200,13 +212,28 @@ fn denied(
     );
 }
 
-async fn handle(
+/// What became of a request before anything had to be waited for.
+enum Admitted {
+    Answered(Response),
+    Call(Box<Unread>),
+}
+
+/// A call whose body is still to be read.
+struct Unread {
+    call: Call,
+    /// None where none is expected.
+    body: Option<Body>,
+    turn: Turn,
+}
+
+/// Who is it, which route, may it, is it its turn.
+fn admit(
     app: &Arc<App>,
     path: &'static str,
     route: Option<&'static Route>,
     parts: Result<Vec<(String, String)>, Problem>,
     (request, id): (Request<Body>, String),
-) -> Result<Response, Problem> {
+) -> Result<Admitted, Problem> {
     let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
     let peer = peer.ok_or_else(believe::no_certificate)?;
     let found = find(path, route);
@@ -217,7 +244,7 @@ async fn handle(
     head::check(&request, &app.limits)?;
     if path == paths::HEALTH && route.is_some() {
         // Asked by whoever has a certificate, also one that names nobody, as in the Go broker.
-        return Ok(reply::held(health(), turn, &peer));
+        return Ok(Admitted::Answered(reply::held(health(), turn, &peer)));
     }
     let identity = believe::identify(&peer, &app.revoked, app.machine.read().wall)?;
     let (route, row) = found?;
@@ -226,12 +253,18 @@ async fn handle(
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
     let query = query.map_err(|error| Problem::new(Code::InvalidParameter, error.to_string()))?.0;
     let (head, body) = request.into_parts();
-    let body = match route.request {
-        WireBody::None => Bytes::new(),
-        _ => body::read(app, row, &peer, &head.headers, body).await?,
-    };
-    let app = Arc::clone(app);
-    let call = Call { app, peer, identity, row, id, path, query, headers: head.headers, body };
+    let body = (!matches!(route.request, WireBody::None)).then_some(body);
+    let (app, headers) = (Arc::clone(app), head.headers);
+    let call = Call { app, peer, identity, row, id, path, query, headers, body: Bytes::new() };
+    Ok(Admitted::Call(Box::new(Unread { call, body, turn })))
+}
+
+/// Reads the body, and answers.
+async fn carry(unread: Box<Unread>) -> Result<Response, Problem> {
+    let Unread { mut call, body, turn } = *unread;
+    if let Some(body) = body {
+        call.body = body::read(&call, body).await?;
+    }
     let response = respond(&call).await?;
     Ok(reply::held(response, turn, &call.peer))
 }
@@ -282,7 +315,8 @@ async fn respond(call: &Call) -> Result<Response, Problem> {
     match call.row.endpoint {
         Endpoint::Health => Ok(health()),
         Endpoint::Openapi => Ok(openapi()),
-        Endpoint::Advertise => advertisements::post(call).await,
+        // Those that keep much while they wait do so apart: all others would be as large.
+        Endpoint::Advertise => Box::pin(advertisements::post(call)).await,
         Endpoint::GetAdvertisement => advertisements::get(call).await,
         Endpoint::Reserve => reservations::reserve(call).await,
         Endpoint::ReleaseByKey => reservations::release_by_key(call).await,
@@ -292,8 +326,8 @@ async fn respond(call: &Call) -> Result<Response, Problem> {
         Endpoint::Activate => reservations::activate(call).await,
         Endpoint::Acknowledge => reservations::acknowledge(call).await,
         Endpoint::Fail => reservations::fail(call).await,
-        Endpoint::GetReservation => lists::reservation(call).await,
-        Endpoint::Explain => lists::explain(call).await,
+        Endpoint::GetReservation => Box::pin(lists::reservation(call)).await,
+        Endpoint::Explain => Box::pin(lists::explain(call)).await,
         Endpoint::ListReservations => lists::reservations(call).await,
         Endpoint::Instructions => instructions::get(call).await,
         Endpoint::SendMessage => messages::post(call).await,

@@ -13,11 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Constraint, Strategy, index::Row};
 use crate::advertisement::{Advertisement, Backend};
-use crate::books::Books;
+use crate::books::{Books, Lender};
 use crate::bugs::{Bug, planted};
-use crate::event::Subject;
 use crate::id::ClusterId;
-use crate::ledger::Standing;
+use crate::ledger::{Account, Standing};
 use crate::market::{Entry, Freshness};
 use crate::policy::Policy;
 use crate::reservation::Ask;
@@ -101,18 +100,18 @@ impl Filter {
     }
 
     /// Does one of [`Filter::CLOSING`] stand against the cluster of `entry`?
-    pub(crate) fn closes(self, books: &Books, entry: &Entry, standing: Option<&Standing>) -> bool {
+    pub(crate) fn closes(self, books: &Books, lender: &Lender<'_>) -> bool {
+        let Lender { entry, account, standing, .. } = *lender;
         match self {
             Self::NotLending => !entry.advertisement.lending,
             Self::Cordoned => standing.is_some_and(|standing| standing.cordon.is_some()),
             Self::Lost => standing.is_some_and(|standing| standing.lost.is_some()),
             Self::AwaitingReport => books.ledger().awaits_report(&entry.advertisement.cluster),
-            Self::Revoked => is_revoked(books, &entry.advertisement.cluster),
+            Self::Revoked => books.ledger().is_revoked(&entry.advertisement.cluster),
             Self::Crowded => {
-                let account = books.ledger().account(&entry.advertisement.cluster);
                 account.is_some_and(|account| account.lending.len() >= Advertisement::GRANTS_MAX)
             }
-            Self::Overcommitted => !planted(Bug::LendsShrunk) && !books.shortage(entry).is_zero(),
+            Self::Overcommitted => !planted(Bug::LendsShrunk) && !lender.shortage().is_zero(),
             _ => false,
         }
     }
@@ -252,7 +251,7 @@ impl<'a> Question<'a> {
             | Filter::Crowded
             | Filter::Overcommitted => {
                 // The index keeps whether one of them stands.
-                !known.row.is_open() && filter.closes(self.books, known.entry, known.standing)
+                !known.row.is_open() && filter.closes(self.books, &self.books.lender(known.entry))
             }
             Filter::Policy => !self.policy.allows(self.requester, known.cluster),
             Filter::Backend => !self.backends().meet(known.row.note.backends),
@@ -275,12 +274,6 @@ impl<'a> Question<'a> {
     }
 }
 
-fn is_revoked(books: &Books, cluster: &ClusterId) -> bool {
-    let revoked = books.ledger().revoked();
-    // Hardly ever is anything revoked, and then the name need not be copied for the search.
-    !revoked.is_empty() && revoked.contains_key(&Subject::Cluster(cluster.clone()))
-}
-
 /// How much less must be asked for so that what is held for the requester stays within its
 /// allowance; none when it does. Only what is asked for counts: a limit that was lowered below
 /// what is held of one resource does not forbid another.
@@ -290,8 +283,18 @@ pub fn allowance_excess(
     ask: &Ask,
     policy: &Policy,
 ) -> Option<Resources> {
+    excess_of(books.ledger().account(requester), requester, ask, policy)
+}
+
+/// The same, where the account of the requester is at hand.
+pub(crate) fn excess_of(
+    account: Option<&Account>,
+    requester: &ClusterId,
+    ask: &Ask,
+    policy: &Policy,
+) -> Option<Resources> {
     let none = Resources::default();
-    let held = books.ledger().account(requester).map_or(&none, |account| &account.borrowed);
+    let held = account.map_or(&none, |account| &account.borrowed);
     let excess = match held.checked_add(&ask.resources) {
         Ok(total) => policy.allowance(requester).held.excess(&total).min(&ask.resources),
         // A total beyond 64 bits cannot be held, whatever the limits say.

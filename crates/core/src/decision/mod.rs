@@ -87,6 +87,8 @@ pub struct Pick {
     pub provider: ClusterId,
     /// On what ground.
     pub basis: Basis,
+    /// Whether its agent confirms what it did.
+    pub confirms: bool,
 }
 
 /// Nobody was chosen.
@@ -125,8 +127,9 @@ pub fn decide(
     };
     found
         .and_then(|provider| {
-            let basis = books.basis(&provider, policy, now)?;
-            Some(Pick { provider, basis })
+            let entry = books.market().entry(&provider)?;
+            let confirms = entry.advertisement.capabilities.acknowledge;
+            Some(Pick { basis: books.basis_of(entry, policy, now), confirms, provider })
         })
         .ok_or(if suspects { NoPick::OnlySuspects } else { NoPick::NobodyFits })
 }

@@ -189,9 +189,14 @@ impl Ledger {
         range.map(|(_, reservation)| reservation.as_ref())
     }
 
+    /// What the keys of a requester stand for; none when it has none.
+    pub fn keys(&self, requester: &ClusterId) -> Option<&BTreeMap<Key, Bond>> {
+        self.keys.get(requester)
+    }
+
     /// What a requester's key stands for.
     pub fn bond(&self, requester: &ClusterId, key: &Key) -> Option<Bond> {
-        self.keys.get(requester)?.get(key).copied()
+        self.keys(requester)?.get(key).copied()
     }
 
     /// How many keys of a requester are remembered, tombstones included.
@@ -229,6 +234,12 @@ impl Ledger {
         &self.revoked
     }
 
+    /// Is a cluster, whatever its certificate, no longer believed?
+    pub fn is_revoked(&self, cluster: &ClusterId) -> bool {
+        // Hardly ever is anything revoked, and then the name need not be copied for the search.
+        !self.revoked.is_empty() && self.revoked.contains_key(&Subject::Cluster(cluster.clone()))
+    }
+
     /// Where and when a backup was restored last. What was seen before that time may be of another
     /// history, also at a later revision: the restored log gives the same numbers to other records.
     pub fn restored(&self) -> Option<Stamp> {
@@ -237,9 +248,11 @@ impl Ledger {
 
     /// Must this cluster report before anything is granted on it?
     pub fn awaits_report(&self, cluster: &ClusterId) -> bool {
-        let reconciled = self.standing(cluster).and_then(|standing| standing.reconciled);
         let restored = self.restored.filter(|_| !planted(Bug::LendsUnreported));
-        restored.is_some_and(|restored| reconciled.is_none_or(|at| at < restored.revision))
+        restored.is_some_and(|restored| {
+            let reconciled = self.standing(cluster).and_then(|standing| standing.reconciled);
+            reconciled.is_none_or(|at| at < restored.revision)
+        })
     }
 
     /// Reservations with something due at or before `now`, earliest first.

@@ -22,7 +22,7 @@ impl Scene<'_> {
                     Some(Bond::Reservation(id)) => id,
                     Some(Bond::Tombstone(_)) => return Ok(Plan::new([], Reply::KeyReleased)),
                     None => {
-                        self.check_keys(requester)?;
+                        self.check_keys(requester, self.books.ledger().key_count(requester))?;
                         let (requester, key) = (requester.clone(), key.clone());
                         let tombstone = Event::KeyReleased { requester, key };
                         return Ok(Plan::new([tombstone], Reply::KeyReleased));

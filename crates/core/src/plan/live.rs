@@ -2,6 +2,7 @@
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
+use super::reserve::overflows;
 use super::{Plan, Refusal, Scene};
 use crate::bugs::{Bug, planted};
 use crate::decision::filter;
@@ -92,13 +93,14 @@ impl Scene<'_> {
             ..reservation.ask.clone()
         };
         let requester = &reservation.requester;
+        let account = self.books.ledger().account(requester);
         let entry = self.books.market().entry(&grant.provider);
         let fresh = entry.map(|entry| entry.freshness(&self.policy.silence, self.at.time));
         let fits = self.books.is_open(&grant.provider)
             && self.policy.allows(requester, &grant.provider)
             && (ask.resources.fits_in(&self.books.room(&grant.provider)) || planted(Bug::SkipsFit))
-            && !self.overflows(requester, &ask.resources)
-            && filter::allowance_excess(self.books, requester, &ask, self.policy).is_none();
+            && !overflows(account, &ask.resources)
+            && filter::excess_of(account, requester, &ask, self.policy).is_none();
         let why_not = || self.why_not(requester, &ask).in_place().into();
         match fresh {
             Some(Freshness::Active) if fits => Ok(()),

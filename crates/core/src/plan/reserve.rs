@@ -1,13 +1,13 @@
 //! A request is granted, waits, or is refused with its reason.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, collections::BTreeMap};
 
 use super::{Plan, Refusal, Reply, Scene, TRIES_MAX};
 use crate::bugs::{Bug, planted};
 use crate::decision::{self, NoPick, Pick, explain, filter};
-use crate::event::{Event, Subject};
+use crate::event::Event;
 use crate::id::{ClusterId, Key, ReservationId};
-use crate::ledger::{Bond, Place};
+use crate::ledger::{Account, Bond, Place};
 use crate::reservation::{Ask, Reservation};
 use crate::resources::Resources;
 use crate::time::{Span, Time};
@@ -20,20 +20,21 @@ impl Scene<'_> {
         ask: &Ask,
         explain: bool,
     ) -> Result<Plan, Refusal> {
-        let of_anybody =
-            || self.books.ledger().reservations(None).find(|r| r.key.as_ref() == Some(key));
+        let (ledger, account) = (self.books.ledger(), self.books.ledger().account(requester));
+        let keys = ledger.keys(requester);
+        let of_anybody = || ledger.reservations(None).find(|r| r.key.as_ref() == Some(key));
         let bond = match planted(Bug::KeyOfAnybody).then(of_anybody).flatten() {
             Some(known) => Some(Bond::Reservation(known.id)),
-            None => self.books.ledger().bond(requester, key),
+            None => keys.and_then(|keys| keys.get(key)).copied(),
         };
         match bond {
             Some(Bond::Tombstone(_)) if planted(Bug::ForgetsTombstone) => {}
             Some(Bond::Tombstone(_)) => return Err(Refusal::KeyReleased),
             Some(Bond::Reservation(id)) => return self.repeat(id, ask),
-            None => self.check(requester, ask)?,
+            None => self.check(requester, account, keys.map_or(0, BTreeMap::len), ask)?,
         }
         let id = ReservationId::derive(requester, key, self.at.revision);
-        if let Some(known) = self.books.ledger().reservation(id) {
+        if let Some(known) = ledger.reservation(id) {
             // A restored log reached this revision again, and the provider reported what it keeps.
             let same = known.requester == *requester && known.ask.resources == ask.resources;
             return if same { Ok(Plan::about(id, [])) } else { Err(Refusal::KeyReused(id)) };
@@ -46,7 +47,7 @@ impl Scene<'_> {
             created: true,
             explanation: why.map(Box::new),
         };
-        match self.choose(requester, ask) {
+        match self.choose(requester, account, ask) {
             Ok(pick) => {
                 let (books, policy, now) = (self.books, self.policy, self.at.time);
                 let why = || explain::granted(books, requester, ask, &pick, policy, now);
@@ -59,7 +60,7 @@ impl Scene<'_> {
                     priority,
                     expires_at: self.expiry(ask.duration),
                     activate_by: self.activation(ask),
-                    confirms: self.confirms(&pick.provider).unwrap_or(false),
+                    confirms: pick.confirms,
                     provider: pick.provider,
                     basis: pick.basis,
                 };
@@ -80,8 +81,10 @@ impl Scene<'_> {
     }
 
     pub(super) fn dry_run(&self, requester: &ClusterId, ask: &Ask) -> Result<Plan, Refusal> {
-        self.check(requester, ask)?;
-        let pick = self.choose(requester, ask).map_err(|no| self.refuse(no, requester, ask))?;
+        let account = self.books.ledger().account(requester);
+        self.check(requester, account, self.books.ledger().key_count(requester), ask)?;
+        let pick = self.choose(requester, account, ask);
+        let pick = pick.map_err(|no| self.refuse(no, requester, ask))?;
         let (books, policy, now) = (self.books, self.policy, self.at.time);
         let explanation = Box::new(explain::granted(books, requester, ask, &pick, policy, now));
         Ok(Plan::new([], Reply::WouldGrant { provider: pick.provider, explanation }))
@@ -98,8 +101,9 @@ impl Scene<'_> {
         for (tries, (place, reservation)) in (1..).zip(served) {
             let Reservation { id, requester, ask, .. } = reservation;
             if patient(reservation)
-                && !self.is_revoked(requester)
-                && let Ok(pick) = self.choose(requester, ask)
+                && !self.books.ledger().is_revoked(requester)
+                && let account = self.books.ledger().account(requester)
+                && let Ok(pick) = self.choose(requester, account, ask)
             {
                 return Plan::new([self.grant(*id, ask, pick)], Reply::Filled(place));
             }
@@ -120,15 +124,20 @@ impl Scene<'_> {
         }
     }
 
-    fn check(&self, requester: &ClusterId, ask: &Ask) -> Result<(), Refusal> {
+    fn check(
+        &self,
+        requester: &ClusterId,
+        account: Option<&Account>,
+        keys: usize,
+        ask: &Ask,
+    ) -> Result<(), Refusal> {
         ask.check()?;
-        let ledger = self.books.ledger();
-        if self.is_revoked(requester) {
+        if self.books.ledger().is_revoked(requester) {
             return Err(Refusal::Revoked);
         }
         self.check_duration(ask.duration)?;
-        self.check_keys(requester)?;
-        let live = ledger.account(requester).map_or(0, |account| account.borrowing.len());
+        self.check_keys(requester, keys)?;
+        let live = account.map_or(0, |account| account.borrowing.len());
         let most = self.policy.allowance(requester).reservations_max;
         if u32::try_from(live).is_ok_and(|live| live < most) {
             Ok(())
@@ -137,9 +146,9 @@ impl Scene<'_> {
         }
     }
 
-    pub(super) fn check_keys(&self, requester: &ClusterId) -> Result<(), Refusal> {
+    pub(super) fn check_keys(&self, requester: &ClusterId, keys: usize) -> Result<(), Refusal> {
         let (most, kept) = (self.policy.allowance(requester).keys_max, self.policy.key_retention);
-        let known = u32::try_from(self.books.ledger().key_count(requester));
+        let known = u32::try_from(keys);
         let fits = known.is_ok_and(|known| known < most);
         if fits { Ok(()) } else { Err(Refusal::TooManyKeys { most, kept }) }
     }
@@ -167,19 +176,14 @@ impl Scene<'_> {
         full.map_or(Ok(()), |(_, most)| Err(Refusal::TooManyWaiting(most)))
     }
 
-    fn is_revoked(&self, cluster: &ClusterId) -> bool {
-        self.books.ledger().revoked().contains_key(&Subject::Cluster(cluster.clone()))
-    }
-
-    /// Would all that is held for `requester` go beyond 64 bits?
-    pub(super) fn overflows(&self, requester: &ClusterId, more: &Resources) -> bool {
-        let account = self.books.ledger().account(requester);
-        account.is_some_and(|account| account.borrowed.checked_add(more).is_err())
-    }
-
-    fn choose(&self, requester: &ClusterId, ask: &Ask) -> Result<Pick, NoPick> {
-        let excess = filter::allowance_excess(self.books, requester, ask, self.policy);
-        if excess.is_some() || self.overflows(requester, &ask.resources) {
+    fn choose(
+        &self,
+        requester: &ClusterId,
+        account: Option<&Account>,
+        ask: &Ask,
+    ) -> Result<Pick, NoPick> {
+        let excess = filter::excess_of(account, requester, ask, self.policy);
+        if excess.is_some() || overflows(account, &ask.resources) {
             return Err(NoPick::NobodyFits);
         }
         decision::decide(self.books, requester, ask, self.policy, self.at.time)
@@ -191,7 +195,7 @@ impl Scene<'_> {
             amounts: ask.resources.clone(),
             expires_at: self.expiry(ask.duration),
             activate_by: self.activation(ask),
-            confirms: self.confirms(&pick.provider).unwrap_or(false),
+            confirms: pick.confirms,
             provider: pick.provider,
             basis: pick.basis,
         }
@@ -224,4 +228,9 @@ impl Scene<'_> {
     pub(super) fn why_not(&self, requester: &ClusterId, ask: &Ask) -> explain::Explanation {
         explain::refused(self.books, requester, ask, self.policy, self.at.time)
     }
+}
+
+/// Would all that is held for a requester go beyond 64 bits?
+pub(super) fn overflows(account: Option<&Account>, more: &Resources) -> bool {
+    account.is_some_and(|account| account.borrowed.checked_add(more).is_err())
 }

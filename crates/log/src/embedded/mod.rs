@@ -32,6 +32,7 @@ mod schema;
 mod create;
 mod verify;
 mod query;
+mod journal;
 mod writer;
 mod upkeep;
 pub mod restore;
@@ -56,6 +57,7 @@ use crate::{
     Admission, AppendError, Head, Log, ReadError, Record, Snapshot, StoreError, check_note,
 };
 use lock::Lock;
+use upkeep::Copier;
 use writer::Writer;
 
 /// The database.
@@ -68,8 +70,10 @@ const SCRATCH: &str = "sublet.db-shm";
 /// How a log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The journal is copied into the database beside the appends when about this much was written
-    /// to it: so much that the end of it, which appends wait for, is rare.
+    /// The journal is copied into the database beside the appends whenever about this much was added
+    /// to it: so little that the disk is not busy with it for long.
+    pub copy_bytes: usize,
+    /// When it has become so long, the next append ends the checkpoint: so much that this is rare.
     pub checkpoint_bytes: usize,
     /// An append copies it itself when it has become so long: nobody tends the log.
     pub overdue_bytes: usize,
@@ -77,7 +81,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { checkpoint_bytes: 8 * 1024 * 1024, overdue_bytes: 64 * 1024 * 1024 }
+        let (copy_bytes, checkpoint_bytes) = (512 * 1024, 8 * 1024 * 1024);
+        Self { copy_bytes, checkpoint_bytes, overdue_bytes: 64 * 1024 * 1024 }
     }
 }
 
@@ -87,9 +92,7 @@ pub struct Embedded {
     /// Not one of the standard library's: whoever has much to write has to pass it on.
     writer: fair::Mutex<Writer>,
     reader: Mutex<Connection>,
-    /// Copies the journal into the database. Open all the time: where a process has no file
-    /// descriptors left, that is no failure of the disk.
-    copier: Option<Mutex<Connection>>,
+    copier: Option<Mutex<Copier>>,
     position: Mutex<Position>,
     appended: Condvar,
     /// One snapshot, compaction or checkpoint at a time; never held together with an append.
@@ -142,8 +145,8 @@ impl Embedded {
         let position = verify::verify(folder)?;
         let (writer, copier) = match options {
             Some(options) => {
-                let copier = schema::open_for_writing(folder)?;
-                (Writer::open(folder, options)?, Some(Mutex::new(copier)))
+                let (writer, journal) = Writer::open(folder, options)?;
+                (writer, Some(Mutex::new(Copier::open(folder, journal)?)))
             }
             None => (Writer::closed("the log was opened only to be read"), None),
         };

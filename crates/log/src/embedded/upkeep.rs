@@ -1,23 +1,52 @@
 //! Snapshots, compaction and checkpoints, in pieces so small that appends pass in between.
 
-use std::sync::PoisonError;
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
 
 use parking_lot::MutexGuard;
+use rusqlite::Connection;
 use sublet_core::id::Revision;
 use sublet_core::time::Time;
 
+use super::journal::Journal;
 use super::writer::{self, Writer};
-use super::{Embedded, query, schema};
+use super::{DATABASE, Embedded, Error, query, schema};
 use crate::{Cause, Head, ReadError, Snapshot, StoreError};
 
 /// How much of a snapshot is written in one commit: appends pass in between.
 pub(super) const PART_BYTES: usize = 64 * 1024;
 /// How many records are dropped in one commit, for the same reason.
 const COMPACT_BATCH: u64 = 256;
-/// Of a checkpoint, what is left to copy while appends wait: so much that they hardly notice. Where
-/// they come faster than they can be copied, it is not tried for ever.
-const LITTLE_BYTES: usize = 128 * 1024;
+/// Where appends come faster than they can be copied, that is not tried for ever.
 const COPIES_MAX: u32 = 4;
+
+/// Copies the journal into the database beside the appends.
+///
+/// Open all the time: where a process has no file descriptors left, that is no failure of the disk.
+/// And the file is closed after every connection is: `SQLite` would lose its locks otherwise.
+pub(super) struct Copier {
+    connection: Connection,
+    database: File,
+    journal: Arc<Journal>,
+}
+
+impl Copier {
+    pub(super) fn open(folder: &Path, journal: Arc<Journal>) -> Result<Self, Error> {
+        let path = folder.join(DATABASE);
+        let connection = schema::open_for_writing(folder)?;
+        let database = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
+        Ok(Self { connection, database, journal })
+    }
+
+    /// Copies what there is, and says whether that was everything. `SQLite` syncs the database only
+    /// with the last of it, while an append waits; what is synced here, the append need not.
+    fn copy(&self) -> Result<bool, Cause> {
+        let all = writer::copy_journal(&self.connection)?;
+        self.database.sync_data()?;
+        Ok(all)
+    }
+}
 
 impl Embedded {
     pub(super) fn keep_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
@@ -51,14 +80,30 @@ impl Embedded {
         last.map_or(Ok(()), |last| self.drop_records(last.head()))
     }
 
-    /// Copies the journal into the database beside the appends, which only wait for the last bit.
+    /// Copies the journal into the database beside the appends, a little each time, so that the disk
+    /// is never busy with it for long; says whether there was something, and all of it was copied.
     pub(super) fn copy_journal(&self) -> Result<bool, StoreError> {
         let _upkeep = self.upkeep.lock();
-        if !self.writer().wants_checkpoint() {
-            return Ok(false);
+        let Some(copier) = &self.copier else { return Ok(false) };
+        let copier = copier.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut any = false;
+        for _ in 0..COPIES_MAX {
+            let Some(bytes) = copier.journal.wants_copy() else { break };
+            let all = copier.copy().map_err(|error| {
+                self.writer().fail(&error);
+                StoreError::Fatal(error)
+            })?;
+            if !all {
+                // Somebody who looks on holds it up.
+                return Ok(false);
+            }
+            copier.journal.copied(bytes);
+            any = true;
         }
-        let begun = self.copy_beside();
-        self.writer().end_checkpoint(begun).map_err(StoreError::Fatal)
+        if any {
+            copier.journal.end_soon();
+        }
+        Ok(any)
     }
 
     /// Writes one piece of many, and lets an append that waits have the writer next. A lock that is
@@ -69,21 +114,6 @@ impl Embedded {
         let written = write(&mut writer);
         MutexGuard::unlock_fair(writer);
         written
-    }
-
-    /// Copies while appends go on, until little has come meanwhile.
-    fn copy_beside(&self) -> Result<(), Cause> {
-        let Some(copier) = &self.copier else { return Ok(()) };
-        let copier = copier.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..COPIES_MAX {
-            let before = self.writer().journal_bytes();
-            let all = writer::copy_journal(&copier)?;
-            let since = self.writer().journal_bytes().saturating_sub(before);
-            if !all || since <= LITTLE_BYTES {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// Drops what is left of older and unfinished snapshots, a commit for each part.

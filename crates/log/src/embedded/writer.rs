@@ -4,17 +4,16 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 
 use super::head::{HeadFile, position_text};
+use super::journal::Journal;
 use super::query::row_number;
 use super::schema::{self, MARK_FLOOR, MARK_SNAPSHOT, SnapshotMark};
 use super::{Error, JOURNAL, Options};
 use crate::{Cause, Head, Record};
-
-/// What a commit writes beyond its data: about two pages.
-const COMMIT_OVERHEAD_BYTES: usize = 8 * 1024;
 
 /// How much of the journal is written again at once.
 const REWRITE_BYTES: usize = 1024 * 1024;
@@ -28,28 +27,26 @@ struct Open {
     connection: Connection,
     head: HeadFile,
     options: Options,
-    /// In the journal since the last checkpoint, by earlier processes too: a broker that is started
-    /// often would never make one otherwise, and every start reads the journal.
-    journal_bytes: usize,
-    /// An append copies the journal itself when that has become so much.
+    journal: Arc<Journal>,
+    /// An append makes a checkpoint all by itself when the journal has become so long.
     overdue_at: usize,
     /// Whether the noted head was synced since the store was opened.
     head_synced: bool,
 }
 
 impl Writer {
-    pub(super) fn open(folder: &Path, options: Options) -> Result<Self, Error> {
-        let journal_bytes =
-            make_journal_durable(folder).map_err(|e| Error::io("sync", folder, e))?;
+    pub(super) fn open(folder: &Path, options: Options) -> Result<(Self, Arc<Journal>), Error> {
+        let bytes = make_journal_durable(folder).map_err(|e| Error::io("sync", folder, e))?;
+        let journal = Arc::new(Journal::new(options, bytes));
         let state = Open {
             connection: schema::open_for_writing(folder)?,
             head: HeadFile::open(folder)?,
             options,
-            journal_bytes,
+            journal: Arc::clone(&journal),
             overdue_at: options.overdue_bytes,
             head_synced: false,
         };
-        Ok(Self { state: Ok(state) })
+        Ok((Self { state: Ok(state) }, journal))
     }
 
     pub(super) fn closed(why: &str) -> Self {
@@ -107,34 +104,11 @@ impl Writer {
         })
     }
 
-    /// How much was written since the last checkpoint.
-    pub(super) fn journal_bytes(&self) -> usize {
-        self.state.as_ref().map_or(0, |open| open.journal_bytes)
-    }
-
-    /// Whether so much was written since the last checkpoint that another is due.
-    pub(super) fn wants_checkpoint(&self) -> bool {
-        let due = |open: &Open| open.journal_bytes >= open.options.checkpoint_bytes.max(1);
-        self.state.as_ref().is_ok_and(due)
-    }
-
-    /// Ends a checkpoint that was made beside the appends: copies what has come since, so that the
-    /// journal begins anew. If that one failed, nothing is acknowledged any more. Says whether all
-    /// of it could be copied: somebody who looks on holds it up.
-    pub(super) fn end_checkpoint(&mut self, begun: Result<(), Cause>) -> Result<bool, Cause> {
-        let mut copied = false;
-        self.attempt(0, |open| {
-            begun?;
-            copied = open.checkpoint()?;
-            Ok(())
-        })?;
-        if let Ok(open) = &mut self.state
-            && copied
-        {
-            // Unlike a commit, it writes nothing to the journal: there is nothing left to copy.
-            open.journal_bytes = 0;
+    /// What was done beside the appends failed: nothing is acknowledged any more.
+    pub(super) fn fail(&mut self, error: &Cause) {
+        if self.state.is_ok() {
+            self.state = Err(failed(error));
         }
-        Ok(copied)
     }
 
     /// Runs one commit. The writer is taken out while it runs, so whatever goes wrong, a panic
@@ -149,13 +123,17 @@ impl Writer {
         let mut open = std::mem::replace(&mut self.state, unfinished)?;
         let done = open.checkpoint_if_due().and_then(|()| commit(&mut open));
         if let Err(error) = done {
-            self.state = Err(format!("an earlier write failed: {error}"));
+            self.state = Err(failed(&error));
             return Err(error);
         }
-        open.journal_bytes += bytes + COMMIT_OVERHEAD_BYTES;
+        open.journal.add(bytes);
         self.state = Ok(open);
         Ok(())
     }
+}
+
+fn failed(error: &Cause) -> String {
+    format!("an earlier write failed: {error}")
 }
 
 /// Makes sure that the journal outlives a power loss before anything relies on it. Its name:
@@ -188,7 +166,7 @@ fn rewrite(file: &File) -> io::Result<()> {
 impl Open {
     /// Done before a commit and not after it, so that its failure never hides behind a success.
     fn checkpoint_if_due(&mut self) -> Result<(), Cause> {
-        if self.journal_bytes < self.overdue_at {
+        if !self.journal.take_end() && self.journal.bytes() < self.overdue_at {
             return Ok(());
         }
         self.checkpoint().map(drop)
@@ -199,10 +177,10 @@ impl Open {
         let copied = copy_journal(&self.connection)?;
         self.head.sync()?;
         if copied {
-            self.journal_bytes = 0;
+            self.journal.clear();
         }
         // Where somebody holds it up, not every append tries again.
-        self.overdue_at = self.journal_bytes.saturating_add(self.options.overdue_bytes);
+        self.overdue_at = self.journal.bytes().saturating_add(self.options.overdue_bytes);
         Ok(copied)
     }
 }

@@ -106,9 +106,11 @@ fn append(log: &dyn Log) -> Result<(), AppendError> {
 fn endless(folder: &Path) {
     // Checkpoints are frequent, so that kills hit them too: those that appends make, and those that
     // are made beside them.
-    let log =
-        Embedded::open_with(folder, Options { checkpoint_bytes: 15_000, overdue_bytes: 60_000 })
-            .unwrap();
+    let log = Embedded::open_with(
+        folder,
+        Options { checkpoint_bytes: 15_000, overdue_bytes: 60_000, ..Options::default() },
+    )
+    .unwrap();
     std::thread::scope(|threads| {
         threads.spawn(|| tend_for_ever(&log));
         append_for_ever(&log);
@@ -140,7 +142,7 @@ fn append_for_ever(log: &dyn Log) {
 /// Says `failed` where it fails, and `acknowledged after failure` if the log should ever do so; true
 /// if nothing failed.
 fn some(folder: &Path) -> bool {
-    let options = Options { checkpoint_bytes: 10_000, overdue_bytes: 40_000 };
+    let options = Options { checkpoint_bytes: 10_000, overdue_bytes: 40_000, ..Options::default() };
     let log = match Embedded::open_with(folder, options) {
         Ok(log) => log,
         Err(error) => {

@@ -61,7 +61,8 @@ fn a_log_in_use_is_looked_at_beside_its_writer() {
 #[test]
 fn a_journal_that_somebody_looks_at_is_copied_when_the_look_is_over() {
     let folder = quick_folder();
-    let options = Options { checkpoint_bytes: 50_000, overdue_bytes: 100_000 };
+    let options =
+        Options { checkpoint_bytes: 50_000, overdue_bytes: 100_000, ..Options::default() };
     let log = Embedded::open_with(folder.path(), options).unwrap();
     let journal = || folder.path().join("sublet.db-wal").metadata().unwrap().len();
     grow(&log, 3);

@@ -1,0 +1,81 @@
+//! How long `SQLite`'s journal is, and how much of it was copied into the database.
+//!
+//! Counted apart from the writer: whoever copies is in no hurry and may have to wait for a processor,
+//! and an append that waits for the writer must not wait for that as well.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::Options;
+
+/// What a commit writes beyond its data: about two pages.
+const COMMIT_OVERHEAD_BYTES: usize = 8 * 1024;
+
+/// Of a checkpoint that is about to be ended, what is left to copy while an append waits: so much
+/// that it hardly notices.
+const LITTLE_BYTES: usize = 128 * 1024;
+
+/// The journal since the last checkpoint. One thread writes to it, and one copies it.
+#[derive(Debug)]
+pub(super) struct Journal {
+    options: Options,
+    /// By earlier processes too: a broker that is started often would never make a checkpoint
+    /// otherwise, and every start reads the journal.
+    bytes: AtomicUsize,
+    /// How many of these were copied beside the appends.
+    copied: AtomicUsize,
+    /// The next commit is to end the checkpoint.
+    ends: AtomicBool,
+}
+
+impl Journal {
+    pub(super) fn new(options: Options, bytes: usize) -> Self {
+        let (copied, ends) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { options, bytes: AtomicUsize::new(bytes), copied, ends }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// A commit of so many bytes was written.
+    pub(super) fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes.saturating_add(COMMIT_OVERHEAD_BYTES), Ordering::AcqRel);
+    }
+
+    /// It begins anew.
+    pub(super) fn clear(&self) {
+        self.bytes.store(0, Ordering::Release);
+        self.copied.store(0, Ordering::Release);
+    }
+
+    /// Is the commit that is about to be made to end the checkpoint first?
+    pub(super) fn take_end(&self) -> bool {
+        self.ends.swap(false, Ordering::AcqRel)
+    }
+
+    /// Its length, if so much of it is not copied yet that it is worth while.
+    pub(super) fn wants_copy(&self) -> Option<usize> {
+        let (bytes, options) = (self.bytes(), self.options);
+        let left = bytes.saturating_sub(self.copied.load(Ordering::Acquire));
+        let enough = if self.is_long() { LITTLE_BYTES } else { options.copy_bytes };
+        (left >= enough.min(options.checkpoint_bytes).max(1)).then_some(bytes)
+    }
+
+    /// All of it was copied when it had that length. Where it began anew meanwhile, somewhat less is
+    /// copied beside the appends, and the end of the checkpoint has to copy more.
+    pub(super) fn copied(&self, bytes: usize) {
+        self.copied.store(bytes, Ordering::Release);
+    }
+
+    /// Lets the next commit end the checkpoint if the journal is long enough; little of that is left
+    /// to do. It is not ended by whoever copies, because appends would wait for it.
+    pub(super) fn end_soon(&self) {
+        if self.is_long() {
+            self.ends.store(true, Ordering::Release);
+        }
+    }
+
+    fn is_long(&self) -> bool {
+        self.bytes() >= self.options.checkpoint_bytes
+    }
+}
