@@ -9,7 +9,7 @@ use crate::api::Api;
 use crate::error::Error;
 use crate::wait::{PATIENCE, wait_for};
 
-/// Everything there is in a cluster, of whatever kind, each as [`described`].
+/// Everything there is in a cluster, of whatever kind, each with what is compared of it.
 pub fn inventory(api: &Api) -> Result<BTreeSet<String>, Error> {
     let mut all = BTreeSet::new();
     for collection in collections(api)? {
