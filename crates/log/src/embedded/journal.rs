@@ -1,4 +1,4 @@
-//! How long `SQLite`'s journal is, and how much of it was copied into the database.
+//! How long `SQLite`'s journal is at most, and how much of it was copied into the database.
 //!
 //! Counted apart from the writer: whoever copies is in no hurry and may have to wait for a processor,
 //! and an append that waits for the writer must not wait for that as well.
@@ -25,12 +25,15 @@ pub(super) struct Journal {
     copied: AtomicUsize,
     /// The next commit is to end the checkpoint.
     ends: AtomicBool,
+    /// Nothing is written any more, so nothing is copied either: after a sync that failed, another one
+    /// would only seem to succeed.
+    failed: AtomicBool,
 }
 
 impl Journal {
     pub(super) fn new(options: Options, bytes: usize) -> Self {
-        let (copied, ends) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { options, bytes: AtomicUsize::new(bytes), copied, ends }
+        let (copied, ends, failed) = <(AtomicUsize, AtomicBool, AtomicBool)>::default();
+        Self { options, bytes: AtomicUsize::new(bytes), copied, ends, failed }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -40,6 +43,11 @@ impl Journal {
     /// A commit of so many bytes was written.
     pub(super) fn add(&self, bytes: usize) {
         self.bytes.fetch_add(bytes.saturating_add(COMMIT_OVERHEAD_BYTES), Ordering::AcqRel);
+    }
+
+    /// A write or a sync failed.
+    pub(super) fn fail(&self) {
+        self.failed.store(true, Ordering::Release);
     }
 
     /// It begins anew.
@@ -55,6 +63,9 @@ impl Journal {
 
     /// Its length, if so much of it is not copied yet that it is worth while.
     pub(super) fn wants_copy(&self) -> Option<usize> {
+        if self.failed.load(Ordering::Acquire) {
+            return None;
+        }
         let (bytes, options) = (self.bytes(), self.options);
         let left = bytes.saturating_sub(self.copied.load(Ordering::Acquire));
         let enough = if self.is_long() { LITTLE_BYTES } else { options.copy_bytes };

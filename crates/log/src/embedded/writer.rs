@@ -106,7 +106,8 @@ impl Writer {
 
     /// What was done beside the appends failed: nothing is acknowledged any more.
     pub(super) fn fail(&mut self, error: &Cause) {
-        if self.state.is_ok() {
+        if let Ok(open) = &self.state {
+            open.journal.fail();
             self.state = Err(failed(error));
         }
     }
@@ -123,6 +124,7 @@ impl Writer {
         let mut open = std::mem::replace(&mut self.state, unfinished)?;
         let done = open.checkpoint_if_due().and_then(|()| commit(&mut open));
         if let Err(error) = done {
+            open.journal.fail();
             self.state = Err(failed(&error));
             return Err(error);
         }
@@ -188,10 +190,11 @@ impl Open {
 /// Copies what is in the journal into the database, and says whether that was everything. A reader
 /// may hold it up; then the journal grows until it has gone.
 pub(super) fn copy_journal(connection: &Connection) -> Result<bool, Cause> {
-    let read = |row: &Row<'_>| Ok((row.get(1)?, row.get(2)?));
-    let (in_journal, copied): (i64, i64) =
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let (busy, in_journal, copied): (i64, i64, i64) =
         connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], read)?;
-    Ok(copied >= in_journal)
+    // Busy: somebody else is copying, and nothing was done.
+    Ok(busy == 0 && copied >= in_journal)
 }
 
 fn set_mark(connection: &Connection, mark: i64, text: String) -> Result<(), Cause> {

@@ -18,6 +18,9 @@ use crate::controllers::Record;
 use crate::peering::liqo::kinds::ResourceSlice;
 use crate::transport::Order;
 
+/// Of which instruction the end is that was noted.
+const NOTED_OF: &str = "sublet.io/noted-of-generation";
+
 type Known = BTreeMap<(Side, ClusterId, String), Time>;
 
 /// Since when slices are over on which that could not be written, and which have no instruction either: that is in
@@ -36,7 +39,7 @@ impl Unwritten {
         self.known().get(&key(order)).copied()
     }
 
-    /// Nothing is left of it.
+    /// Nothing is left of it, or it is to be kept after all.
     pub(super) fn settled(&self, order: &Order) {
         self.known().remove(&key(order));
     }
@@ -71,7 +74,7 @@ impl Ground {
         }
         // What cannot be read is as if it were not there: that ends nothing too early.
         let record = self.ended::<K>(order).await.ok().flatten();
-        let noted = record.as_ref().and_then(|record| mark.on(record.annotations())).filter(past);
+        let noted = record.as_ref().and_then(|record| noted(record, mark)).filter(past);
         let known = [mark.of(slice).filter(past), noted, self.unwritten.before(order)];
         let since = known.into_iter().flatten().min();
         let written = promptly(ASKING, self.mark(&slices, slice, mark, since.unwrap_or(now))).await;
@@ -100,15 +103,51 @@ impl Ground {
     /// Writes it on the instruction. If somebody else has just changed that, it is written at the next look.
     async fn note<K: Record>(&self, mut record: K, mark: Mark, since: Time) -> Answer<()> {
         let records: Api<K> = Api::namespaced(self.client.clone(), &self.settings.namespace);
+        let of = generation(&record);
+        record.annotations_mut().insert(NOTED_OF.to_owned(), of);
         record.annotations_mut().insert(mark.name().to_owned(), moment(since));
         records.replace(&record.name_any(), &PostParams::default(), &record).await.map(drop)
     }
 }
 
+/// Since when it is over, by the instruction itself. What was noted of an earlier end counts no more: between the two, the
+/// reservation was to be kept after all, and whoever has it has all of its time again.
+fn noted<K: Record>(record: &K, mark: Mark) -> Option<Time> {
+    let annotations = record.annotations();
+    let is_of_this = annotations.get(NOTED_OF).is_some_and(|of| *of == generation(record));
+    mark.on(annotations).filter(|_| is_of_this)
+}
+
+/// Which instruction it is.
+fn generation<K: Record>(record: &K) -> String {
+    let order = record.order().ok();
+    order.and_then(|order| order.generation).unwrap_or_default().to_string()
+}
+
 #[cfg(test)]
 mod tests {
+    use sublet_core::id::Generation;
+    use sublet_crds::ProviderInstruction;
+
     use super::super::requester::tests::order;
     use super::*;
+
+    #[test]
+    fn what_was_noted_of_an_end_counts_for_that_end_alone() {
+        let of =
+            |duty, generation| Order { duty, generation: Some(Generation(generation)), ..order() };
+        let mut record = ProviderInstruction::new_of(&of(Duty::TakeDown, 3));
+        let at = Time::from_millis(1234);
+        record.annotations_mut().insert(Mark::Reclaimed.name().to_owned(), moment(at));
+        assert_eq!(noted(&record, Mark::Reclaimed), None, "of which is not said");
+        let of_this = generation(&record);
+        record.annotations_mut().insert(NOTED_OF.to_owned(), of_this);
+        assert_eq!(noted(&record, Mark::Reclaimed), Some(at));
+        assert_eq!(noted(&record, Mark::Leaving), None);
+        record.record(&of(Duty::Keep, 4));
+        record.record(&of(Duty::TakeDown, 5));
+        assert_eq!(noted(&record, Mark::Reclaimed), None);
+    }
 
     #[test]
     fn the_time_runs_although_it_can_be_written_nowhere() {

@@ -22,22 +22,28 @@ use crate::peering::liqo::names::{
 const REQUEST_MAX: usize = 4096;
 
 impl Ground {
-    /// Installs the policies, or puts them right; in which versions they are then. Nothing is written where nothing is
-    /// to be put right.
-    pub(super) async fn install_policy(&self) -> Answer<BTreeSet<String>> {
+    /// Installs the policies, or puts them right; which they are then. Nothing is written where nothing is to be put
+    /// right.
+    pub(super) async fn install_policy(&self) -> Answer<BTreeSet<Edition>> {
         let writer = PatchParams::apply(WRITER).force();
         let policies = self.all::<ValidatingAdmissionPolicy>();
         let bindings = self.all::<ValidatingAdmissionPolicyBinding>();
-        let mut versions = BTreeSet::new();
+        let mut editions = BTreeSet::new();
         for (name, spec) in [(POLICY, slices()), (POD_POLICY, pods())] {
             let policy = policies.patch(name, &writer, &Patch::Apply(&policy(name, &spec))).await?;
             let binding = bindings.patch(name, &writer, &Patch::Apply(&binding(name))).await?;
-            versions.extend(
-                [policy.resource_version(), binding.resource_version()].into_iter().flatten(),
-            );
+            editions.extend([edition(&policy), edition(&binding)]);
         }
-        Ok(versions)
+        Ok(editions)
     }
+}
+
+/// An object, and how often what is wanted of it was changed: unlike its version, that stays when Kubernetes notes
+/// something in its status.
+pub(super) type Edition = (Option<String>, Option<i64>);
+
+pub(super) fn edition<K: ResourceExt>(object: &K) -> Edition {
+    (object.uid(), object.meta().generation)
 }
 
 /// About the slices that other clusters have here.

@@ -155,7 +155,8 @@ impl Provider {
                 let why = format!("the requester's slice is denied: {fault}");
                 return Ok(hindered(Obstacle::BadCertificateRequest, &why));
             }
-            self.make_room(&order.peer, &slice).await?;
+            self.make_room(&order.peer, &slice).await;
+            self.ground.unwritten.settled(order);
             self.ground.unmark(&slices, &slice, Mark::Reclaimed).await?;
             let status = slice.status.clone().unwrap_or_default();
             let extras = self.ground.settings.extras;

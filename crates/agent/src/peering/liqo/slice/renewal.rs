@@ -25,8 +25,15 @@ const PUBLIC_KEY: &str = "publicKey";
 
 impl Requester {
     /// Has Liqo ask for another certificate where ours was refused and the request is not of the key that this cluster has
-    /// now. The link is there, so the provider knows that key.
-    pub(super) async fn ask_anew(
+    /// now. The link is there, so the provider knows that key. What does not succeed is tried at the next look, and holds
+    /// nothing else up.
+    pub(super) async fn ask_anew(&self, slices: &Api<ResourceSlice>, slice: &ResourceSlice) {
+        if let Err(error) = self.try_to_ask_anew(slices, slice).await {
+            tracing::warn!(slice = slice.name_any(), %error, "a slice could not ask for another certificate");
+        }
+    }
+
+    async fn try_to_ask_anew(
         &self,
         slices: &Api<ResourceSlice>,
         slice: &ResourceSlice,
@@ -49,17 +56,25 @@ impl Requester {
 }
 
 impl Provider {
-    /// Forgets the certificate of another request than that of a slice which was refused: Liqo does not make a second
-    /// one beside it. Whether the request is of the right key is for Liqo to say.
-    pub(super) async fn make_room(&self, peer: &ClusterId, slice: &ResourceSlice) -> Answer<()> {
+    /// Forgets the certificate of another key than that of a slice which was refused: Liqo does not make a second one
+    /// beside it. Whether it is the right key is for Liqo to say. What does not succeed is tried at the next look, and
+    /// holds nothing else up.
+    pub(super) async fn make_room(&self, peer: &ClusterId, slice: &ResourceSlice) {
+        if let Err(error) = self.try_to_make_room(peer, slice).await {
+            tracing::warn!(slice = slice.name_any(), %peer, %error, "an old certificate could not be forgotten");
+        }
+    }
+
+    async fn try_to_make_room(&self, peer: &ClusterId, slice: &ResourceSlice) -> Answer<()> {
         let Some(request) = refused(slice) else { return Ok(()) };
         let (secrets, name) = (self.ground.secrets(peer), slice.name_any());
         let Some(known) = secrets.get_opt(&certificate_secret(&name)).await? else { return Ok(()) };
         let of = known.data.as_ref().and_then(|data| data.get(REQUEST));
-        if of.is_none_or(|of| of.0 == request) {
+        if of.is_none_or(|of| csr::key_of(&of.0) == csr::key_of(&request)) {
             return Ok(());
         }
-        tracing::info!(slice = name, %peer, "a slice asks for another certificate: the one before is forgotten");
+        tracing::info!(slice = name, %peer, "a slice asks for a certificate of another key: the one before is forgotten");
+        self.ground.metrics.slice_decided("new_key");
         delete(&secrets, &known).await
     }
 }

@@ -60,7 +60,7 @@ impl Requester {
             Some(trouble) => self.assert(order, found).await.map(|_| trouble),
             None => {
                 if let Some(slice) = &found {
-                    self.ask_anew(&slices, slice).await?;
+                    self.ask_anew(&slices, slice).await;
                 }
                 self.assert(order, found).await
             }
@@ -82,6 +82,7 @@ impl Requester {
                 self.write(order).await?
             }
         };
+        self.ground.unwritten.settled(order);
         if self.ground.unmark(&slices, &slice, Mark::Leaving).await? {
             let uncordoned = json!({ "spec": { "unschedulable": null } });
             merge(&self.ground.nodes(), &order.reservation, &uncordoned).await?;
