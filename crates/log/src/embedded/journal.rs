@@ -90,3 +90,39 @@ impl Journal {
         self.bytes() >= self.options.checkpoint_bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: Options =
+        Options { copy_bytes: 500_000, checkpoint_bytes: 1_000_000, overdue_bytes: usize::MAX };
+
+    #[test]
+    fn it_is_copied_a_little_at_a_time_and_ended_by_a_commit_once_it_is_long() {
+        let journal = Journal::new(OPTIONS, 499_999);
+        assert_eq!(journal.wants_copy(), None, "too little");
+        journal.add(1);
+        let first = journal.bytes();
+        assert_eq!(journal.wants_copy(), Some(first));
+        journal.copied(first);
+        journal.end_soon();
+        assert_eq!((journal.wants_copy(), journal.take_end()), (None, false), "not long yet");
+        journal.add(500_000);
+        journal.copied(journal.bytes());
+        journal.add(LITTLE_BYTES);
+        assert_eq!(journal.wants_copy(), Some(journal.bytes()), "as little as can be is left");
+        journal.end_soon();
+        assert_eq!([journal.take_end(), journal.take_end()], [true, false], "by one commit");
+        journal.clear();
+        assert_eq!((journal.bytes(), journal.wants_copy()), (0, None));
+    }
+
+    #[test]
+    fn nothing_is_copied_after_a_failure() {
+        let journal = Journal::new(OPTIONS, 2_000_000);
+        assert!(journal.wants_copy().is_some());
+        journal.fail();
+        assert_eq!(journal.wants_copy(), None);
+    }
+}
