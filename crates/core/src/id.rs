@@ -47,6 +47,10 @@ impl ClusterId {
         &self.0
     }
 
+    fn show<R>(&self, show: impl FnOnce(&str) -> R) -> R {
+        show(self.as_str())
+    }
+
     fn is_valid(text: &str) -> bool {
         let bytes = text.as_bytes();
         let alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
@@ -81,6 +85,10 @@ impl Key {
     /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    fn show<R>(&self, show: impl FnOnce(&str) -> R) -> R {
+        show(self.as_str())
     }
 }
 
@@ -127,19 +135,17 @@ impl ReservationId {
             .fold(0, |sum: u128, byte| (sum << 8) | u128::from(*byte));
         Self(value >> 4)
     }
-}
 
-impl fmt::Display for ReservationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = [b'?'; Self::DIGITS as usize];
-        let mut rest = self.0;
-        for digit in digits.iter_mut().rev() {
+    /// Shows the id as text.
+    fn show<R>(self, show: impl FnOnce(&str) -> R) -> R {
+        let mut text = *b"rsv-????????????????????";
+        let (mut rest, digits) = (self.0, Self::DIGITS as usize);
+        for digit in text.iter_mut().rev().take(digits) {
             let letter = usize::try_from(rest & 31).ok().and_then(|d| Self::ALPHABET.get(d));
             *digit = letter.copied().unwrap_or(*digit);
             rest >>= Self::BITS_PER_DIGIT;
         }
-        f.write_str(Self::PREFIX)?;
-        f.write_str(core::str::from_utf8(&digits).unwrap_or_default())
+        show(core::str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -222,6 +228,11 @@ macro_rules! text_name {
                 alloc::string::ToString::to_string(&name)
             }
         }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.show(|text| f.pad(text))
+            }
+        }
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 fmt::Display::fmt(self, f)
@@ -229,7 +240,7 @@ macro_rules! text_name {
         }
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                self.show(|text| serializer.serialize_str(text))
             }
         }
         impl<'de> Deserialize<'de> for $name {
@@ -240,21 +251,9 @@ macro_rules! text_name {
     };
 }
 
-macro_rules! shared_text_display {
-    ($name:ident) => {
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(&self.0)
-            }
-        }
-    };
-}
-
 text_name!(ClusterId);
 text_name!(Key);
 text_name!(ReservationId);
-shared_text_display!(ClusterId);
-shared_text_display!(Key);
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ use crate::books::Books;
 use crate::bugs::{Bug, planted};
 use crate::decision::labels::Labels;
 use crate::event::{Basis, Event};
-use crate::id::ClusterId;
+use crate::id::{ClusterId, ReservationId};
 use crate::ledger::{Account, Bond, Ledger, Stamp};
 use crate::reservation::{Confirmation, Phase, Reservation, State};
 use crate::resources::Resources;
@@ -74,7 +74,11 @@ fn check_accounts(ledger: &Ledger, found: &mut Vec<Violation>) {
         for side in reservation.sides() {
             let account = counted.entry(side).or_default();
             account.changes.insert((reservation.changed, id));
-            account.remembered.insert(id);
+            let lends = reservation.holding().is_some_and(|grant| grant.provider == *side);
+            let borrows = reservation.requester == *side && !reservation.phase().is_terminal();
+            if !lends && !borrows {
+                account.over.insert(id);
+            }
             for peer in reservation.sides().filter(|peer| *peer != side) {
                 let count = account.peers.entry(peer.clone()).or_default();
                 *count = count.saturating_add(1);
@@ -94,6 +98,11 @@ fn check_accounts(ledger: &Ledger, found: &mut Vec<Violation>) {
         add(&mut requester.borrowed, &grant.held, found);
     }
     compare("account", counted, ledger.accounts().map(|(k, v)| (k, v.clone())).collect(), found);
+    for (_, account) in ledger.accounts() {
+        let by_name: BTreeSet<_> = account.changes.iter().map(|(_, id)| *id).collect();
+        let listed: Vec<_> = account.remembered(ReservationId::FIRST).collect();
+        compare("remembered", by_name.into_iter().collect(), listed, found);
+    }
 }
 
 fn add(sum: &mut Resources, more: &Resources, found: &mut Vec<Violation>) {

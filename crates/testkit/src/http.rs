@@ -100,13 +100,33 @@ impl Connection {
         path: &str,
         see: &mut dyn FnMut(&[u8]) -> bool,
     ) -> io::Result<()> {
+        self.begin(path)?;
+        read_lines(&mut self.stream, see)
+    }
+
+    /// Asks for something that goes on and on, without reading of it what [`Self::has_more`] tells of.
+    pub(crate) fn begin(&mut self, path: &str) -> io::Result<()> {
         self.write(Request::get(path))?;
         let line = read_line(&mut self.stream)?;
         if line.split(' ').nth(1) != Some("200") {
             return Err(io::Error::other(line));
         }
         while !read_line(&mut self.stream)?.is_empty() {}
-        read_lines(&mut self.stream, see)
+        Ok(())
+    }
+
+    /// Has anything come that nobody has read, be it the end? It does not wait.
+    pub(crate) fn has_more(&mut self) -> bool {
+        let StreamOwned { conn, sock } = self.stream.get_mut();
+        let unread = conn.process_new_packets().map_or(1, |state| state.plaintext_bytes_to_read());
+        let peek = |sock: &TcpStream| {
+            sock.set_nonblocking(true)?;
+            let peeked = sock.peek(&mut [0]);
+            sock.set_nonblocking(false)?;
+            peeked
+        };
+        let silent = peek(sock).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        !self.stream.buffer().is_empty() || unread > 0 || !silent
     }
 
     /// Sends a request and reads its answer. After an error the connection is of no use.

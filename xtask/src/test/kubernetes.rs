@@ -24,14 +24,18 @@ const THREADS: &str = "--test-threads=2";
 /// With Liqo on them they wait much of the time, for its pauses and for their own deadlines.
 const LIQO_AT_ONCE: usize = 4;
 /// Those with Liqo that take longest, the longest first: whoever begins last ends last.
-const LONGEST: [&str; 7] = [
+const LONGEST: [&str; 11] = [
+    "::two_clusters_are_linked",
     "::an_end_comes",
+    "::a_pair_has_one_slice",
     "::a_reservation_ends",
     "::entire::",
-    "::two_clusters_are_linked",
     "::a_link_that_goes",
     "::a_slice_is_exactly",
-    "::a_pair_has_one_slice",
+    "::liqoctl_is_not_believed",
+    "::killed::",
+    "::what_somebody_breaks",
+    "::crowd::",
 ];
 /// What tells the programs of Kubernetes and Liqo to collect garbage less often: a fifth of what a pair costs to
 /// start, for memory that is there.

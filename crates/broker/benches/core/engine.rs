@@ -35,7 +35,7 @@ enum Target {
 }
 
 pub(crate) fn run(report: &mut Report, quick: bool) -> Result<()> {
-    let (turns, length) = if quick { (1, 300) } else { (5, 500) };
+    let (turns, length) = if quick { (1, 300) } else { (11, 500) };
     let length = Duration::from_millis(length);
     let title = format!("Engine: durable reservations, {CLUSTERS} clusters");
     let columns = [

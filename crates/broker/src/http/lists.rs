@@ -154,7 +154,7 @@ impl Wanted {
         let ids = match self.role {
             Some(Relation::Requester) if self.is_go => &account.borrowing,
             Some(_) if self.is_go => &account.lending,
-            _ => &account.remembered,
+            _ => return Box::new(account.remembered(from)),
         };
         Box::new(ids.range(from..).copied())
     }

@@ -111,7 +111,7 @@ impl Ledger {
             return Err(Error::KeyTaken(requester, key.clone()));
         }
         let new = Reservation { key: Some(key.clone()), ..new };
-        self.put(id, Some(Arc::new(new)))?;
+        self.add(Arc::new(new))?;
         self.arrivals = self.arrivals.saturating_add(1);
         let kept = (!planted(Bug::KeyApart)).then_some(Bond::Reservation(id));
         let bound = self.bind(&requester, key, kept);

@@ -12,6 +12,13 @@ use crate::resources::{self, Resources};
 
 /// The one way in which reservations and what is derived from them change.
 impl Ledger {
+    /// Puts `new` beside all others, of which none has its name; on refusal nothing has changed.
+    pub(super) fn add(&mut self, new: Arc<Reservation>) -> Result<(), Error> {
+        self.retrace(None, Some(Traces::of(&new)))?;
+        self.reservations.insert(new.id, new);
+        Ok(())
+    }
+
     /// Puts `new` in place of what is known under `id`; on refusal nothing has changed.
     pub(super) fn put(
         &mut self,
@@ -95,8 +102,6 @@ impl Ledger {
         let account = entry.get_mut();
         let change = |of: &Traces<'_>| (of.reservation.changed, of.reservation.id);
         swap(&mut account.changes, old.map(change), new.map(change));
-        let id = |of: &Traces<'_>| of.reservation.id;
-        swap(&mut account.remembered, old.map(id), new.map(id));
         let peer = |of: &Traces<'a>| role.peer(of);
         recount(&mut account.peers, old.and_then(peer), new.and_then(peer));
         let listed = |of: &Traces<'_>| role.lists(of).then_some(of.reservation.id);
@@ -105,6 +110,8 @@ impl Ledger {
             Role::Provider => &mut account.lending,
         };
         swap(list, old.and_then(listed), new.and_then(listed));
+        let over = |of: &Traces<'_>| (!role.lists(of)).then_some(of.reservation.id);
+        swap(&mut account.over, old.and_then(over), new.and_then(over));
         if role == Role::Requester {
             let waits = |of: Option<&Traces<'_>>| u32::from(of.is_some_and(Traces::waits));
             account.waiting = account.waiting.saturating_add(waits(new)).saturating_sub(waits(old));

@@ -114,13 +114,28 @@ pub struct Account {
     pub waiting: u32,
     /// All remembered reservations with this cluster on either side, by their last change.
     pub changes: BTreeSet<(Revision, ReservationId)>,
-    /// The same by name, so that a page of them costs what it shows and not what there is.
-    pub remembered: BTreeSet<ReservationId>,
+    /// Those of them in which it has no live part any more.
+    pub over: BTreeSet<ReservationId>,
     /// The clusters on the other side of these, and of how many.
     pub peers: BTreeMap<ClusterId, u32>,
 }
 
 impl Account {
+    /// All remembered reservations with this cluster on either side, by name, from `from` on: a page of
+    /// them costs what it shows and not what there is. Each is in one list alone, so that a new one
+    /// is written down once and not twice.
+    pub fn remembered(&self, from: ReservationId) -> impl Iterator<Item = ReservationId> + '_ {
+        let lists = [&self.lending, &self.borrowing, &self.over];
+        let mut lists = lists.map(|list| list.range(from..).copied().peekable());
+        core::iter::from_fn(move || {
+            let next = lists.iter_mut().filter_map(|list| list.peek().copied()).min()?;
+            for list in &mut lists {
+                list.next_if_eq(&next);
+            }
+            Some(next)
+        })
+    }
+
     fn is_empty(&self) -> bool {
         self.lending.is_empty() && self.borrowing.is_empty() && self.changes.is_empty()
     }

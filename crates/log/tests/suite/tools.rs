@@ -83,8 +83,9 @@ fn an_append_waits_for_one_piece_of_a_snapshot_and_not_for_all_of_it() {
             appended += 1;
         }
     });
-    // There are some thirty pieces, and nobody else who writes.
-    assert!(appended >= 10, "only {appended} appends came between the pieces");
+    // There are some thirty pieces. Were they one, an append would come before it and one with its end;
+    // how many come between them is up to a busy machine.
+    assert!(appended >= 4, "only {appended} appends came between the pieces");
 }
 
 #[test]

@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::api::exchange;
+use crate::api::Api;
 use crate::cluster::Host;
-use crate::error::Error;
-use crate::http::{Connection, Request};
+use crate::error::{Error, during};
+use crate::http::Connection;
 use crate::process::{Process, Recipe, Signal};
 use crate::wait::{Stopwatch, pause};
 
-/// How often it looks at the Deployments.
+/// How often it looks at its processes, and whether the Deployments have changed.
 const LOOK_AGAIN: Duration = Duration::from_millis(40);
 /// How soon what ended by itself is started again.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
@@ -89,14 +89,14 @@ impl Kubelet {
             controllers: controllers.into_iter().map(attend).collect(),
             running: running.clone(),
             leaving: Vec::new(),
-            connection: None,
+            deployments: Deployments::default(),
         };
         let ends = stop.clone();
         let thread = thread::spawn(move || {
             let mut said = String::new();
             while !ends.load(Ordering::Relaxed) {
                 if let Err(error) = duty.look() {
-                    duty.connection = None;
+                    duty.deployments = Deployments::default();
                     duty.note(&error, &mut said);
                 }
                 pause(LOOK_AGAIN);
@@ -135,7 +135,7 @@ struct Duty {
     running: Arc<Running>,
     /// Those that were asked to end, and when.
     leaving: Vec<(Arc<Process>, Stopwatch)>,
-    connection: Option<Connection>,
+    deployments: Deployments,
 }
 
 impl Duty {
@@ -150,28 +150,17 @@ impl Duty {
         };
         self.leaving.retain(still);
         self.controllers.iter_mut().try_for_each(Attended::attend)?;
-        let wanted = self.wanted()?;
-        self.stop_others(&wanted);
-        wanted.into_iter().try_for_each(|(key, wanted)| self.ensure(key, wanted))
-    }
-
-    /// What the Deployments ask for, by namespace and name.
-    fn wanted(&mut self) -> Result<BTreeMap<String, Wanted>, Error> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            none => none.insert(self.host.api.connect()?),
-        };
-        let found = exchange(connection, Request::get(DEPLOYMENTS))?;
-        let items = found["items"].as_array().into_iter().flatten();
-        let wanted = items.filter_map(Wanted::read);
-        Ok(wanted.map(|wanted| (format!("{}/{}", wanted.namespace, wanted.name), wanted)).collect())
+        self.deployments.refresh(&self.host.api)?;
+        self.stop_others();
+        let wanted = &self.deployments.wanted;
+        wanted.iter().try_for_each(|(key, wanted)| self.ensure(key, wanted))
     }
 
     /// Stops those that nobody asks for any more, and those that were asked for differently.
-    fn stop_others(&mut self, wanted: &BTreeMap<String, Wanted>) {
+    fn stop_others(&mut self) {
         let mut running = lock(&self.running);
         let others = running.extract_if(.., |key, running| {
-            wanted.get(key).is_none_or(|wanted| *wanted != running.wanted)
+            self.deployments.wanted.get(key).is_none_or(|wanted| *wanted != running.wanted)
         });
         for (_, other) in others {
             let process = other.attended.process;
@@ -181,14 +170,15 @@ impl Duty {
         }
     }
 
-    fn ensure(&self, key: String, wanted: Wanted) -> Result<(), Error> {
-        if let Some(running) = lock(&self.running).get_mut(&key) {
+    fn ensure(&self, key: &str, wanted: &Wanted) -> Result<(), Error> {
+        if let Some(running) = lock(&self.running).get_mut(key) {
             return running.attended.attend();
         }
-        let process = Arc::new(self.host.process(&wanted.name, self.recipe(&wanted)?));
+        let process = Arc::new(self.host.process(&wanted.name, self.recipe(wanted)?));
         process.start()?;
         let attended = Attended { process, since: Stopwatch::start() };
-        lock(&self.running).insert(key, VirtualKubelet { attended, wanted });
+        let running = VirtualKubelet { attended, wanted: wanted.clone() };
+        lock(&self.running).insert(key.to_owned(), running);
         Ok(())
     }
 
@@ -222,6 +212,33 @@ impl Duty {
         // A note that is not written is no reason for a test to end.
         drop(log.and_then(|mut log| writeln!(log, "{now}")));
         *said = now;
+    }
+}
+
+/// The Deployments, listed again when a watch of them says anything. To list them with every look would
+/// keep the API server of an idle cluster as busy as many a test does.
+#[derive(Default)]
+struct Deployments {
+    /// What they ask for, by namespace and name.
+    wanted: BTreeMap<String, Wanted>,
+    watch: Option<Connection>,
+}
+
+impl Deployments {
+    fn refresh(&mut self, api: &Api) -> Result<(), Error> {
+        if self.watch.as_mut().is_some_and(|watch| !watch.has_more()) {
+            return Ok(());
+        }
+        let found = api.get(DEPLOYMENTS)?;
+        let items = found["items"].as_array().into_iter().flatten();
+        let named = |wanted: Wanted| (format!("{}/{}", wanted.namespace, wanted.name), wanted);
+        self.wanted = items.filter_map(Wanted::read).map(named).collect();
+        let version = found["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let mut watch = api.connect()?;
+        let path = format!("{DEPLOYMENTS}&watch=1&resourceVersion={version}");
+        watch.begin(&path).map_err(during(|| format!("watching {DEPLOYMENTS}")))?;
+        self.watch = Some(watch);
+        Ok(())
     }
 }
 

@@ -179,6 +179,11 @@ impl<K: Record> Work<'_, K> {
 
     async fn withdraw(&mut self, order: &Order) -> Result<Flow, WriteError> {
         if let Removal::Pending(why) = self.context.peering.withdraw(order).await {
+            // What takes time is written down, also if nothing was: people see why, and the time that somebody
+            // is given is noted there when it can be noted nowhere else, so that no restart begins it anew.
+            if self.object.is_none() && order.generation.is_some() {
+                return self.record(order).await;
+            }
             return self.pend(self.standing(), why).await;
         }
         self.context.passed(Point::Withdrawn).await;

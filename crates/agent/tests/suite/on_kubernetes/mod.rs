@@ -3,4 +3,5 @@
 mod acting;
 mod measuring;
 mod on_liqo;
+mod logged;
 mod until;

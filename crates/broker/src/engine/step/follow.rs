@@ -9,22 +9,22 @@ use sublet_log::Record;
 
 use super::{Contradiction, Engine};
 use crate::engine::decided::Decided;
-use crate::engine::flight::{Batch, Item, Planned, changes_belief, leave_early, tell};
+use crate::engine::flight::{Answers, Batch, Item, Planned, changes_belief, leave_early};
 use crate::engine::handle::Revoked;
 use crate::engine::work::{Answer, Failure};
 
 impl<T> Engine<T> {
     /// Closes the open batch, if none is being written: hands out what is to be written, and
     /// answers that depend on nothing unwritten.
-    pub fn close(&mut self) -> (Option<Batch>, Vec<(T, Answer)>) {
+    pub fn close(&mut self) -> (Option<Batch>, Answers<T>) {
         if self.writing.is_some() {
-            return (None, vec![]);
+            return (None, Answers::default());
         }
-        let Some(mut flight) = self.open.take() else { return (None, vec![]) };
+        let Some(mut flight) = self.open.take() else { return (None, Answers::default()) };
         let idle = flight.planned.is_empty() && flight.body.events().is_empty();
         let confirmed = !self.shared || planted(Bug::NoBarrier);
         if idle || (confirmed && flight.body.events().is_empty()) {
-            return (None, tell(flight.planned));
+            return (None, Answers::of(flight.planned, flight.reversals));
         }
         // Nothing of the next batch is planned yet: this is how things stand at the end of this one.
         flight.changed = self.share(std::mem::take(&mut flight.touched));
@@ -35,12 +35,12 @@ impl<T> Engine<T> {
         let batch = Batch { stamp: flight.stamp, body: std::mem::take(&mut flight.body) };
         let early = leave_early(&mut flight);
         self.writing = Some(flight);
-        (Some(batch), tell(early))
+        (Some(batch), Answers::of(early, vec![]))
     }
 
     /// The batch that was being written is durable.
-    pub fn committed(&mut self) -> Vec<(T, Answer)> {
-        let Some(flight) = self.writing.take() else { return vec![] };
+    pub fn committed(&mut self) -> Answers<T> {
+        let Some(flight) = self.writing.take() else { return Answers::default() };
         self.changes.at = flight.stamp;
         self.changes.reservations.extend(flight.changed);
         if flight.revoked.is_some() {
@@ -49,7 +49,7 @@ impl<T> Engine<T> {
         let revision = flight.stamp.revision;
         let decided = flight.uncalled.into_iter().map(|event| Decided { revision, event });
         self.changes.decided.extend(decided);
-        tell(flight.planned)
+        Answers::of(flight.planned, flight.reversals)
     }
 
     fn revoked(&self) -> Revoked {

@@ -62,7 +62,7 @@ impl Ground {
 }
 
 /// Was it made by us?
-pub(super) fn is_ours(metadata: &ObjectMeta) -> bool {
+pub(in crate::peering::liqo) fn is_ours(metadata: &ObjectMeta) -> bool {
     let labels = metadata.labels.as_ref();
     labels.is_some_and(|labels| labels.get(names::MANAGED_BY).is_some_and(|by| by == WRITER))
 }

@@ -45,6 +45,7 @@ use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
 use sublet_wire::v1::Message;
 
+pub(super) use ground::is_ours;
 pub use keeper::{Keeper, Settings};
 pub use trouble::{LIQO_WORDS, Reason, Trouble};
 

@@ -1,17 +1,24 @@
 //! Slices that other clusters have here and that are of another class than ours. Liqo's own class grants whatever is
-//! asked for, and nobody holds that capacity; our policy lets no requester have one. One that is there all the same
-//! was made while the policy was away, or before there was an agent, by an operator who wanted it so: it is left alone,
-//! and said to people.
+//! asked for, and nobody holds that capacity; our policy lets no requester have one. One that is there all the same is
+//! said to people. Where an agent has joined the clusters it was made while the policy was away, by somebody who wants
+//! more than he was given: it is taken away. Where somebody else has, an operator may have wanted it so before there
+//! was an agent: it is left alone.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource, ResourceExt};
+use sublet_core::id::ClusterId;
 
+use super::ground::{Answer, delete, let_go};
+use super::provider::Provider;
+use super::reclaim::is_own;
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::ResourceSlice;
-use crate::peering::liqo::names::{POLICY, WRITER};
+use crate::peering::liqo::link::is_ours;
+use crate::peering::liqo::names::{POLICY, WRITER, tenant_namespace};
 use crate::peering::quoted;
 
 /// More than so many are not remembered: then all are said again.
@@ -48,8 +55,9 @@ impl Foreign {
             type_: EventType::Warning,
             reason: "ForeignClass".to_owned(),
             note: Some(format!(
-                "a slice of the class {class} is no reservation, and no agent keeps it within bounds; if nobody here \
-                 wants it, delete it, and look who had the policy {POLICY} away"
+                "a slice of the class {class} is no reservation, and no agent keeps it within bounds; where an agent \
+                 has joined the clusters it is removed, else delete it if nobody here wants it; and look who had the \
+                 policy {POLICY} away"
             )),
             action: "Notice".to_owned(),
             secondary: None,
@@ -57,6 +65,30 @@ impl Foreign {
         if let Err(error) = self.recorder.publish(&event, &slice.object_ref(&())).await {
             tracing::debug!(%error, "an Event could not be written");
         }
+    }
+}
+
+impl Provider {
+    /// Removes such a slice, if nobody can have wanted it; says whether it did. Its quota goes with it, its pods when
+    /// it is gone.
+    pub(super) async fn expel(&self, peer: &ClusterId, slice: &ResourceSlice) -> Answer<bool> {
+        let namespace = tenant_namespace(peer);
+        let found = self.ground.all::<Namespace>().get_metadata_opt(&namespace).await?;
+        if !found.is_some_and(|found| is_ours(&found.metadata)) {
+            return Ok(false);
+        }
+        let slices = self.ground.slices(peer);
+        if slice.metadata.deletion_timestamp.is_none() {
+            delete(&slices, slice).await?;
+            tracing::warn!(
+                slice = slice.name_any(),
+                namespace,
+                "a slice of another class is removed"
+            );
+            self.ground.metrics.slice_decided("expelled");
+        }
+        let_go(&slices, slice, is_own).await?;
+        Ok(true)
     }
 }
 

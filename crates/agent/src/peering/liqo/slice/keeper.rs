@@ -93,6 +93,7 @@ impl Keeper {
                     queue_up(&mut queue, slice.as_ref().and_then(|slice| self.notice(slice)));
                     if let Some(slice) = slice.filter(|slice| self.is_foreign(slice)) {
                         foreign::note(&self.ground.metrics, &slice);
+                        queue_up(&mut queue, key_of(Side::Provider, &slice));
                         // With so many at once, the log and the count say it.
                         if saying.len() < AT_ONCE {
                             saying.push(self.foreign.tell(slice).boxed());
@@ -121,7 +122,7 @@ impl Keeper {
     fn notice(&self, slice: &ResourceSlice) -> Option<Key> {
         let side = side_of(slice).filter(|_| slice.spec.class == CLASS)?;
         self.wakes.now(side, &slice.name_any());
-        Some((side, peer_of(slice)?, slice.name_any()))
+        key_of(side, slice)
     }
 
     /// Is it one that another cluster has here, of another class, and not said yet?
@@ -174,6 +175,10 @@ impl Keeper {
                 self.provider.take_back(&over).await.map(until_gone)
             };
         };
+        if slice.spec.class != CLASS {
+            let is_going = self.provider.expel(peer, &slice).await?;
+            return Ok(if is_going { Outcome::Retry(None) } else { DONE });
+        }
         if slice.metadata.deletion_timestamp.is_some() {
             // One that is held on to, and that nobody else sees to, is taken all the same.
             let is_held = !is_kept && !slice.finalizers().is_empty();
@@ -249,6 +254,10 @@ impl Keeper {
 }
 
 const DONE: Outcome = Outcome::Done(None);
+
+fn key_of(side: Side, slice: &ResourceSlice) -> Option<Key> {
+    Some((side, peer_of(slice)?, slice.name_any()))
+}
 
 fn until_gone(removal: Removal) -> Outcome {
     match removal {

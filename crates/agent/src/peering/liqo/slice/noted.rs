@@ -23,8 +23,9 @@ const NOTED_OF: &str = "sublet.io/noted-of-generation";
 
 type Known = BTreeMap<(Side, ClusterId, String), Time>;
 
-/// Since when slices are over on which that could not be written, and which have no instruction either: that is in
-/// memory alone.
+/// Since when slices are over on which that could not be written, until it is on the instruction: whatever takes time
+/// to be taken down has one. What nobody instructs us about any more is given no time here, and at its requester's
+/// it is the mark on the slice that says that it goes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unwritten(Arc<Mutex<Known>>);
 

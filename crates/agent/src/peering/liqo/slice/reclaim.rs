@@ -138,7 +138,7 @@ impl Provider {
 
 /// Kubernetes' own finalizers are seen to by Kubernetes. Liqo has none on a slice here, so whoever else does
 /// holds on to it.
-fn is_own(finalizer: &str) -> bool {
+pub(super) fn is_own(finalizer: &str) -> bool {
     finalizer == "foregroundDeletion"
 }
 

@@ -238,6 +238,7 @@ pub(super) mod tests {
     use super::*;
     use sublet_core::instruction::Duty;
     use sublet_core::resources::Resources;
+    use sublet_crds::Quantity;
 
     pub(in super::super) fn order() -> Order {
         Order {
@@ -275,6 +276,34 @@ pub(super) mod tests {
         ] {
             let why = undecided(&slice(labels.clone()), &order());
             assert_eq!(why.and_then(|why| why.obstacle), Some(Obstacle::LabelsDiffer), "{labels}");
+        }
+    }
+
+    #[test]
+    fn what_was_granted_is_compared_with_what_is_reserved() {
+        let granted = |cpu: &str| {
+            let mut slice = slice(json!({ RESERVATION: "rsv-a" }));
+            let status = slice.status.as_mut().unwrap();
+            status.resources.insert("cpu".to_owned(), Quantity(cpu.to_owned()));
+            undecided(&slice, &order()).and_then(|why| why.obstacle)
+        };
+        assert_eq!(granted("2"), None);
+        assert_eq!([granted("1"), granted("4")], [Some(Obstacle::AmountsDiffer); 2]);
+    }
+
+    #[test]
+    fn a_node_that_is_not_ready_is_not_usable() {
+        for ready in [json!([]), json!([{ "type": "Ready", "status": "False" }])] {
+            let node: Node = serde_json::from_value(json!({
+                "metadata": { "name": "rsv-a", "labels": { RESERVATION: "rsv-a" } },
+                "status": { "allocatable": { "cpu": "2", "memory": "4Gi" }, "conditions": ready },
+            }))
+            .unwrap();
+            let early = usable(node.clone(), &order(), Span::ZERO);
+            assert!(matches!(early, Progress::Pending(why) if why.obstacle.is_none()));
+            let late = usable(node, &order(), Span::from_secs(46));
+            let is_said = |why: &Why| why.obstacle == Some(Obstacle::NodeNotReady);
+            assert!(matches!(&late, Progress::Pending(why) if is_said(why)), "{late:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is in force is looked at again, and nothing is written because of that.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -18,13 +18,14 @@ use super::{World, small};
 use crate::on_kubernetes::until::until;
 
 /// No peering, that counts how often it was asked to bring something about, can stir, remembers what it
-/// was told, and has something in the way when a test wants it.
+/// was told, has something in the way when a test wants it, and takes its time to take something down.
 #[derive(Default)]
 pub(super) struct Counting {
     established: AtomicUsize,
     stirs: Notify,
     heard: Mutex<Vec<Message>>,
     obstacle: Mutex<Option<Obstacle>>,
+    is_slow: AtomicBool,
 }
 
 impl Counting {
@@ -35,6 +36,12 @@ impl Counting {
     /// From now on this is in the way, or nothing is; everything is looked at again.
     pub(super) fn hinder(&self, by: Option<Obstacle>) {
         *self.obstacle.lock().unwrap() = by;
+        self.stirs.notify_one();
+    }
+
+    /// From now on nothing can be taken down, or everything can.
+    pub(super) fn take_time(&self, is_slow: bool) {
+        self.is_slow.store(is_slow, Ordering::SeqCst);
         self.stirs.notify_one();
     }
 
@@ -62,7 +69,13 @@ impl Peering for Counting {
     }
 
     fn withdraw<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Removal> {
-        async { NoPeering.withdraw(order).await }.boxed()
+        async {
+            if self.is_slow.load(Ordering::SeqCst) {
+                return Removal::Pending("it takes its time".into());
+            }
+            NoPeering.withdraw(order).await
+        }
+        .boxed()
     }
 
     fn sweep<'a>(&'a self, sides: &'a [Side], is_live: &'a IsLive) -> BoxFuture<'a, ()> {

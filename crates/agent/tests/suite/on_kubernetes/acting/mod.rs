@@ -152,6 +152,7 @@ fn requests_become_reservations_and_instructions_and_leave_nothing_behind() {
         outage::what_has_a_wrong_name_is_removed_and_the_right_one_stays(&mut world).await;
         outage::what_ended_while_the_agents_were_away_is_seen(&mut world).await;
         outage::what_expired_while_the_agents_were_away_is_taken_down(&mut world).await;
+        outage::an_end_that_takes_time_is_written_down_though_nothing_was(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_reservation(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_change(&mut world).await;
         crashes::the_agents_may_die_after_any_step_of_a_failure(&mut world).await;

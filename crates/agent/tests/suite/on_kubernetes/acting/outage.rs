@@ -1,12 +1,12 @@
 //! The broker or the agents are away for a while.
 
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use sublet_agent::transport::Broker as _;
 use sublet_core::resources::Resources;
 use sublet_crds::condition::{Type, holds};
+use sublet_crds::{Duty, ProviderInstructionSpec, ReservationInstructionSpec};
 use sublet_crds::{ProviderInstruction, RequestPhase, ReservationInstruction};
-use sublet_crds::{ProviderInstructionSpec, ReservationInstructionSpec};
 
 use super::{World, small};
 use crate::on_kubernetes::until::until;
@@ -113,4 +113,33 @@ pub(super) async fn what_expired_while_the_agents_were_away_is_taken_down(world:
     assert!(conditions.iter().any(|one| one.reason == "Expired"), "{conditions:?}");
     world.is_clean().await;
     world.delete("expires").await;
+}
+
+/// Somebody has deleted what was recorded, and what is to be taken down takes its time: since when is to be noted
+/// somewhere, and people are to see why.
+pub(super) async fn an_end_that_takes_time_is_written_down_though_nothing_was(world: &mut World) {
+    world.milan.advertise(16).await;
+    world.ask("unrecorded", small()).await;
+    let request = world.in_phase("unrecorded", RequestPhase::Active).await;
+    world.balances(1).await;
+    let name = format!("{}-provider", request.status.unwrap().reservation_name);
+    world.milan.kill().await;
+    world.milan.lent().delete(&name, &DeleteParams::default()).await.unwrap();
+    world.delete("unrecorded").await;
+    until("it to be over at the broker", || async {
+        let held = world.rome.reservations().await;
+        held.iter().any(|one| one.status.phase == "Releasing").then_some(())
+    })
+    .await;
+    world.milan.peering.take_time(true);
+    world.milan.begin(None);
+    until("what is waited for to be written down", || async {
+        let found = world.milan.lent().get_opt(&name).await.unwrap()?;
+        assert_eq!(found.spec.duty, Some(Duty::TakeDown));
+        let said = found.status?.conditions;
+        said.iter().any(|one| one.message.contains("takes its time")).then_some(())
+    })
+    .await;
+    world.milan.peering.take_time(false);
+    world.is_clean().await;
 }

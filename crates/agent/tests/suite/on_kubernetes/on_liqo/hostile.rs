@@ -17,6 +17,7 @@ use sublet_testkit::{Controller, Process};
 use super::guests::{HOME, offload, place, remote, stay_home};
 use super::snapshot::Snapshot;
 use super::world::{World, condition, is_gone, small, stolen, when, when_gone};
+use crate::on_kubernetes::logged::is_logged;
 use crate::on_kubernetes::until::until;
 
 /// In full, because Kubernetes has a kind of that name too.
@@ -137,6 +138,7 @@ pub(super) async fn whoever_asks_for_more_is_cut_and_counted(world: &mut World<'
     assert_eq!(granted["status"]["resources"]["cpu"], "2");
     assert!(granted["status"]["resources"]["nvidia.com/gpu"].is_null());
     assert!(granted["status"]["conditions"].to_string().contains("and not cpu 128"), "{granted}");
+    is_logged(&["a slice is granted", "rsv-greedy", "and not cpu 128"]).await;
     world.tell_end("rsv-greedy");
     world.milan.is_gone(&Order { duty: Duty::Gone, ..order }).await;
     world.forget("rsv-greedy");
@@ -158,6 +160,7 @@ pub(super) async fn whoever_poses_as_another_gets_nothing(world: &mut World<'_>)
     let denied = when(&world.milan.api, &world.milan.slice("rsv-turins"), is_denied).await;
     assert!(denied["status"]["conditions"].to_string().contains("ReservedForAnother"), "{denied}");
     is_decided(world, "for_another", for_another + 1).await;
+    is_logged(&["a slice is denied", "rsv-turins", "reserved for another"]).await;
     let namespace = json!({ "metadata": { "name": "liqo-tenant-turin" } });
     world.milan.api.create("/api/v1/namespaces", &namespace).unwrap();
     let there = Rogue::of_cluster(world).elsewhere("liqo-tenant-turin");
@@ -181,6 +184,7 @@ pub(super) async fn whoever_poses_as_another_gets_nothing(world: &mut World<'_>)
     let why = denied["status"]["conditions"].to_string();
     assert!(why.contains("BadCertificateRequest") && why.contains("another group"), "{why}");
     is_decided(world, "bad_request", bad_request + 1).await;
+    is_logged(&["WARN", "wants to be somebody else", "rsv-forger"]).await;
     let quotas = world.milan.api.get(&world.milan.liqo("offloading", "quotas")).unwrap();
     assert_eq!(quotas["items"], json!([]));
 
@@ -217,12 +221,26 @@ pub(super) async fn is_swept(world: &World<'_>, slice: &str) {
     .await;
 }
 
-/// A request for a certificate with one group more.
-pub(super) fn forged(user: &str) -> String {
+/// A request for a certificate as Rome's Liqo writes it, and with its key, which whoever is in Rome has.
+pub(super) fn asked_by_rome(world: &World<'_>, slice: &str) -> String {
+    let keys = world.rome.api.get("/api/v1/namespaces/liqo/secrets/authentication-keys").unwrap();
+    let key = BASE64.decode(keys["data"]["privateKey"].as_str().unwrap()).unwrap();
+    let key = KeyPair::from_pem(&String::from_utf8(key).unwrap()).unwrap();
+    let params = request_of(&format!("{slice}-{}", hash_of("rome")));
+    BASE64.encode(params.serialize_request(&key).unwrap().pem().unwrap())
+}
+
+fn request_of(user: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, user);
     params.distinguished_name.push(DnType::OrganizationName, "rome");
+    params
+}
+
+/// A request for a certificate with one group more.
+pub(super) fn forged(user: &str) -> String {
+    let mut params = request_of(user);
     let more = DnType::CustomDnType(vec![2, 5, 4, 10]);
     params.distinguished_name.push(more, "kubeadm:cluster-admins");
     let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
@@ -264,6 +282,7 @@ pub(super) async fn whoever_clings_to_what_is_over_loses_it(world: &mut World<'_
     });
     world.forget("rsv-cling");
     is_decided(world, "over", over + 1).await;
+    is_logged(&["a slice is denied", "rsv-cling", "is over"]).await;
     assert_eq!(remote(milan).len(), 0);
     milan.delete("/api/v1/nodes/machine").unwrap();
 
@@ -271,6 +290,7 @@ pub(super) async fn whoever_clings_to_what_is_over_loses_it(world: &mut World<'_
     cluster.create(world, &slice("rsv-cling", CLASS, "2")).unwrap();
     when(milan, &world.milan.slice("rsv-cling"), is_denied).await;
     is_decided(world, "no_reservation", no_reservation + 1).await;
+    is_logged(&["a slice is denied", "rsv-cling", "no reservation"]).await;
     copy["metadata"] = json!({ "name": "guest", "labels": copy["metadata"]["labels"] });
     copy["status"] = Value::Null;
     let refused = pods.create(world, &copy).unwrap_err();

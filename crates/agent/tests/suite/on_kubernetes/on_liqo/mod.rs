@@ -129,6 +129,7 @@ fn a_link_that_goes_before_its_slices_strands_nobody() {
         stranded::a_tenant_deleted_under_a_slice_is_back,
         stranded::a_new_key_of_the_requester_is_taken_under_slices_that_live,
         stranded::a_provider_reminds_liqo_of_a_copy_without_a_quota,
+        policed::a_slice_of_liqos_own_class_does_not_stay,
         stranded::a_slice_that_ends_without_its_tenant_strands_nobody,
         stranded::a_requester_that_comes_back_too_late_is_rid_of_everything,
     );

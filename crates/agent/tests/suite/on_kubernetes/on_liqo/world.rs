@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::links::{self, ByHand, Own};
 use super::pair;
+use crate::on_kubernetes::logged::listen;
 use crate::on_kubernetes::until::until;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -57,6 +58,7 @@ impl Rig {
 
     /// Not linked.
     pub(super) fn unlinked() -> Self {
+        listen();
         let manifests = ["crds", "agent/rbac.yaml", "agent/rbac-liqo.yaml"];
         let (clusters, liqo) = pair::start(Tier::Full, &manifests);
         Self { clusters, liqo }

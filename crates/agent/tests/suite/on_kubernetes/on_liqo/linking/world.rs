@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kube::Client;
@@ -19,10 +20,12 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::super::links;
 use super::super::pair;
 use super::super::snapshot::matters;
 use super::relay::Relay;
 use crate::authority::Authority;
+use crate::on_kubernetes::logged::listen;
 use crate::on_kubernetes::until::{PATIENCE, until};
 
 /// Where the agents keep their objects, as the role has it.
@@ -39,6 +42,7 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn start() -> Self {
+        listen();
         let manifests = ["agent/rbac.yaml", "agent/rbac-liqo.yaml"];
         let (clusters, liqo) = pair::start(Tier::Fast, &manifests);
         Self { clusters, _liqo: liqo }
@@ -63,9 +67,17 @@ pub(super) struct Town {
     before: BTreeSet<String>,
 }
 
+/// By how many milliseconds both agents are ahead of everybody else.
+static AHEAD: AtomicU64 = AtomicU64::new(0);
+
+/// What time it is for them.
 pub(super) fn clock() -> Time {
-    let millis = jiff::Timestamp::now().as_millisecond();
-    Time::from_millis(u64::try_from(millis).unwrap())
+    links::clock().checked_add(Span::from_millis(AHEAD.load(Ordering::Relaxed))).unwrap()
+}
+
+/// So much time passes for them at once, until everything is over.
+pub(super) fn pass(time: Span) {
+    AHEAD.fetch_add(time.as_millis(), Ordering::Relaxed);
 }
 
 impl Town {
@@ -219,6 +231,7 @@ impl World {
         self.milan.as_before().await;
         self.relay.be_good();
         self.relay.forget();
+        AHEAD.store(0, Ordering::Relaxed);
         self.rome.restart(None).await;
         self.milan.restart(None).await;
     }
