@@ -51,9 +51,11 @@ impl Stage {
     fn step(&mut self, work: impl IntoIterator<Item = Work>) -> Vec<Answer> {
         let work = work.into_iter().map(|work| Submitted { work, ticket: () });
         self.0.step(work, NOW).unwrap();
-        let (batch, early) = self.0.close();
-        let durable = batch.map(|_| self.0.committed());
-        early.chain(durable.into_iter().flatten()).map(|((), answer)| answer).collect()
+        let (batch, mut answers) = self.0.close();
+        if batch.is_some() {
+            answers.extend(self.0.committed());
+        }
+        answers.into_iter().map(|((), answer)| answer).collect()
     }
 
     /// As many steps as there are to do; how many.

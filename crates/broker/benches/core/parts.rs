@@ -107,7 +107,7 @@ fn stepping(table: &mut Table, rounds: Rounds) {
         number += 1;
         let (batch, _) = engine.close();
         drop(batch.context("there is something to write")?);
-        Ok(engine.committed().count())
+        Ok(engine.committed().len())
     });
     let what = format!("engine's step with {BATCH} commands, for each, command included");
     table.row([what, time(step / 64.0)]);

@@ -29,17 +29,11 @@ pub(super) struct Backlog<T> {
     lanes: BTreeMap<Lane, VecDeque<Item<T>>>,
     /// How many have passed those that wait since one of them had its turn.
     passed: u32,
-    /// The lane that was emptied last, for the next one: under load one comes and goes with every batch,
-    /// and would have to grow anew each time.
-    spare: VecDeque<Item<T>>,
 }
-
-/// A lane with room for more than so many is not kept once it is empty.
-const SPARE_MAX: usize = 1024;
 
 impl<T> Backlog<T> {
     pub(super) fn new() -> Self {
-        Self { lanes: BTreeMap::new(), passed: 0, spare: VecDeque::new() }
+        Self { lanes: BTreeMap::new(), passed: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -53,17 +47,12 @@ impl<T> Backlog<T> {
     }
 
     fn push_back(&mut self, policy: &Policy, item: Item<T>) {
-        self.lane_of(policy, &item).push_back(item);
-    }
-
-    fn lane_of(&mut self, policy: &Policy, item: &Item<T>) -> &mut VecDeque<Item<T>> {
-        let lane = self.lanes.entry(lane(policy, &item.submitted.work));
-        lane.or_insert_with(|| std::mem::take(&mut self.spare))
+        self.lanes.entry(lane(policy, &item.submitted.work)).or_default().push_back(item);
     }
 
     /// Work that was planned and must be again, before what came after it.
     pub(super) fn push_front(&mut self, policy: &Policy, item: Item<T>) {
-        self.lane_of(policy, &item).push_front(item);
+        self.lanes.entry(lane(policy, &item.submitted.work)).or_default().push_front(item);
     }
 
     /// The first lane, or the first of the requests where enough has passed them.
@@ -87,8 +76,7 @@ impl<T> Backlog<T> {
         let items = self.lanes.get_mut(&lane)?;
         let next = items.pop_front();
         if items.is_empty() {
-            let emptied = self.lanes.remove(&lane);
-            self.spare = emptied.filter(|lane| lane.capacity() <= SPARE_MAX).unwrap_or_default();
+            self.lanes.remove(&lane);
         }
         next
     }

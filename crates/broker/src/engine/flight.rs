@@ -104,39 +104,15 @@ pub(super) fn changes_belief(event: &Event) -> bool {
     matches!(event, Event::Revoked { .. } | Event::Reinstated { .. })
 }
 
-/// Answers that may be told, in the order in which they were planned; what was only looked at is
-/// delivered on the way. What else a flight leaves behind goes with them, so that whoever has
-/// something more urgent to do hands out and clears away later.
-#[must_use = "nobody has been told yet"]
-pub struct Answers<T> {
-    planned: std::vec::IntoIter<Planned<T>>,
-    _reversals: Vec<Reversal>,
-}
-
-impl<T> Answers<T> {
-    pub(super) fn of(planned: Vec<Planned<T>>, reversals: Vec<Reversal>) -> Self {
-        Self { planned: planned.into_iter(), _reversals: reversals }
-    }
-}
-
-impl<T> Default for Answers<T> {
-    fn default() -> Self {
-        Self::of(vec![], vec![])
-    }
-}
-
-impl<T> Iterator for Answers<T> {
-    type Item = (T, Answer);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let planned = self.planned.next()?;
-            match planned.outcome {
-                Outcome::Answer(answer) => return Some((planned.item.submitted.ticket, *answer)),
-                Outcome::Seen(deliver) => deliver(),
-            }
+pub(super) fn tell<T>(all: Vec<Planned<T>>) -> Vec<(T, Answer)> {
+    let mut answers = Vec::with_capacity(all.len());
+    for planned in all {
+        match planned.outcome {
+            Outcome::Answer(answer) => answers.push((planned.item.submitted.ticket, *answer)),
+            Outcome::Seen(deliver) => deliver(),
         }
     }
+    answers
 }
 
 /// Nothing leaves before its batch is durable, unless a bug is planted.

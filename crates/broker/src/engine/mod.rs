@@ -31,7 +31,7 @@ mod largest;
 
 pub use commit::{Commit, Committer, Dead};
 pub use decided::{Account, Decided, Told};
-pub use flight::{Answers, Batch, Changes};
+pub use flight::{Batch, Changes};
 pub use handle::{Handle, Revoked, Ticket};
 pub use keep::Keeping;
 pub use planner::SWEEP_EVERY;

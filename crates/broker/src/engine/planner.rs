@@ -22,7 +22,7 @@ use super::handle::{Message, Teller};
 use super::run::Error;
 use super::watch::Watchers;
 use super::write::{Desk, Done, soon};
-use super::{Account, Answer, Answers, Batch, Commit, Engine, Failure, Revoked, Submitted, Work};
+use super::{Account, Answer, Batch, Commit, Engine, Failure, Revoked, Submitted, Work};
 use crate::clock::{Clock, Machine, Reading};
 
 /// How often the market is noted: at least so long after the last time, longer where more has to
@@ -64,7 +64,7 @@ pub(super) struct Planner {
     grace: Span,
     /// Answers that are durable and about to be told. The disk gets its next batch first: who hears
     /// an answer asks again, and planning that before would leave the disk idle.
-    due: Vec<Answers<Teller>>,
+    due: Vec<(Teller, Answer)>,
     stopping: bool,
 }
 
@@ -121,7 +121,7 @@ impl Planner {
 
     pub(super) fn run(mut self, messages: Receiver<Message>) -> Result<(), Error> {
         let result = self.plan_until_stopped(&messages);
-        tell(self.due.drain(..).flatten());
+        tell(self.due.drain(..));
         tell(self.engine.halt());
         // Nobody waits for what the keeping thread still has to do, neither for an answer nor to
         // hear that this is the end.
@@ -159,7 +159,7 @@ impl Planner {
             self.write_if_idle()?;
             self.outlets.desk.follow_if_due(&self.machine)?;
             self.tell_watchers();
-            tell(self.due.drain(..).flatten());
+            tell(self.due.drain(..));
             if self.stopping && self.engine.is_done() {
                 return Ok(());
             }
@@ -203,7 +203,7 @@ impl Planner {
                 if std::mem::take(&mut self.confirming) {
                     self.set_clock(Clock::confirm);
                 }
-                self.due.push(self.engine.committed());
+                self.due.extend(self.engine.committed());
                 if !then.is_empty() {
                     self.overtaken(&then)?;
                 }
@@ -286,7 +286,7 @@ impl Planner {
             return Ok(());
         }
         let (batch, answers) = self.engine.close();
-        self.due.push(answers);
+        self.due.extend(answers);
         let Some(batch) = batch else { return Ok(()) };
         self.writing = true;
         self.confirming = confirms_clock(&batch);
@@ -294,7 +294,7 @@ impl Planner {
         self.outlets.written.fetch_add(bytes, Ordering::Relaxed);
         if self.outlets.desk.is_quick(&batch) {
             // Nobody who has an answer waits for the disk with us.
-            tell(self.due.drain(..).flatten());
+            tell(self.due.drain(..));
         }
         let commit = self.outlets.desk.write(batch, &self.machine)?;
         commit.map_or(Ok(()), |commit| self.written(commit))

@@ -309,11 +309,7 @@ impl World {
     }
 
     /// Answers leave the broker.
-    pub(super) fn answer(
-        &mut self,
-        at: usize,
-        answers: impl IntoIterator<Item = (Ticket, Answer)>,
-    ) {
+    pub(super) fn answer(&mut self, at: usize, answers: Vec<(Ticket, Answer)>) {
         let Some(process) = self.brokers.get(at).and_then(|b| b.process.as_ref()) else { return };
         let seen =
             std::mem::take(&mut *process.mailbox.lock().unwrap_or_else(PoisonError::into_inner));

@@ -9,22 +9,22 @@ use sublet_log::Record;
 
 use super::{Contradiction, Engine};
 use crate::engine::decided::Decided;
-use crate::engine::flight::{Answers, Batch, Item, Planned, changes_belief, leave_early};
+use crate::engine::flight::{Batch, Item, Planned, changes_belief, leave_early, tell};
 use crate::engine::handle::Revoked;
 use crate::engine::work::{Answer, Failure};
 
 impl<T> Engine<T> {
     /// Closes the open batch, if none is being written: hands out what is to be written, and
     /// answers that depend on nothing unwritten.
-    pub fn close(&mut self) -> (Option<Batch>, Answers<T>) {
+    pub fn close(&mut self) -> (Option<Batch>, Vec<(T, Answer)>) {
         if self.writing.is_some() {
-            return (None, Answers::default());
+            return (None, vec![]);
         }
-        let Some(mut flight) = self.open.take() else { return (None, Answers::default()) };
+        let Some(mut flight) = self.open.take() else { return (None, vec![]) };
         let idle = flight.planned.is_empty() && flight.body.events().is_empty();
         let confirmed = !self.shared || planted(Bug::NoBarrier);
         if idle || (confirmed && flight.body.events().is_empty()) {
-            return (None, Answers::of(flight.planned, flight.reversals));
+            return (None, tell(flight.planned));
         }
         // Nothing of the next batch is planned yet: this is how things stand at the end of this one.
         flight.changed = self.share(std::mem::take(&mut flight.touched));
@@ -35,12 +35,12 @@ impl<T> Engine<T> {
         let batch = Batch { stamp: flight.stamp, body: std::mem::take(&mut flight.body) };
         let early = leave_early(&mut flight);
         self.writing = Some(flight);
-        (Some(batch), Answers::of(early, vec![]))
+        (Some(batch), tell(early))
     }
 
     /// The batch that was being written is durable.
-    pub fn committed(&mut self) -> Answers<T> {
-        let Some(flight) = self.writing.take() else { return Answers::default() };
+    pub fn committed(&mut self) -> Vec<(T, Answer)> {
+        let Some(flight) = self.writing.take() else { return vec![] };
         self.changes.at = flight.stamp;
         self.changes.reservations.extend(flight.changed);
         if flight.revoked.is_some() {
@@ -49,7 +49,7 @@ impl<T> Engine<T> {
         let revision = flight.stamp.revision;
         let decided = flight.uncalled.into_iter().map(|event| Decided { revision, event });
         self.changes.decided.extend(decided);
-        Answers::of(flight.planned, flight.reversals)
+        tell(flight.planned)
     }
 
     fn revoked(&self) -> Revoked {
