@@ -206,7 +206,7 @@ impl Stream {
         let (cluster, retention) = (self.cluster.clone(), self.retention);
         let seen = self.handle.look(move |books, now| {
             let part = Part::look(books.ledger(), &cluster, after, now, retention);
-            let early = part.whole && books.ledger().awaits_report(&cluster);
+            let early = part.whole && !books.ledger().has_reported(&cluster);
             Part { whole: part.whole && !early, early, ..part }
         })?;
         seen.await.map_err(|_| Failure::Unavailable)

@@ -30,7 +30,15 @@ impl Overlap {
         match grant {
             Some(_) if holding && planted(Bug::CountsTwice) => Overlap::default(),
             Some(grant) if holding => {
-                Overlap { covered: grant.held.min(&report.used), ghosts: Resources::default() }
+                let covered = grant.held.min(&report.used);
+                // It carried out more than the ledger remembers after a restore.
+                let ahead = grant.generation < report.generation;
+                let ghosts = if ahead {
+                    report.amounts.minus_floor(&grant.held.max(&report.used))
+                } else {
+                    Resources::default()
+                };
+                Overlap { covered, ghosts }
             }
             _ if planted(Bug::GhostsIgnored) => Overlap::default(),
             Some(_) if gone => Overlap::default(),

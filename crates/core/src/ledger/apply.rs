@@ -7,7 +7,7 @@ use super::{Bond, Change, Error, Ledger, Stamp, Standing, Undo};
 use crate::bugs::{Bug, planted};
 use crate::event::Event;
 use crate::id::{ClusterId, Generation, Key, ReservationId};
-use crate::reservation::{Ask, Grant, Move, Reservation, State};
+use crate::reservation::{Actor, Ask, Grant, Move, Reservation, State};
 
 impl Ledger {
     /// Folds one event; on refusal nothing has changed.
@@ -234,9 +234,12 @@ impl Ledger {
                 self.stand(cluster, |standing| standing.lost = Some(note.clone()))
             }
             Event::Returned { cluster } => self.stand(cluster, |standing| standing.lost = None),
-            Event::Reconciled { cluster, .. } => self.stand(cluster, |standing| {
-                standing.reconciled = Some(stamp.revision);
-            }),
+            Event::Reconciled { cluster, note } => {
+                let reported = matches!(note.by, Actor::Cluster(_)) || self.has_reported(cluster);
+                self.stand(cluster, |standing| {
+                    (standing.reconciled, standing.vouched) = (Some(stamp.revision), !reported);
+                })
+            }
             Event::Revoked { subject, note } => {
                 let old = self.revoked.insert(subject.clone(), note.clone());
                 Undo::Revoked(subject.clone(), old)

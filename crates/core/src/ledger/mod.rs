@@ -95,8 +95,10 @@ pub struct Standing {
     pub cap: Limits,
     /// It was given up.
     pub lost: Option<Note>,
-    /// The revision at which it last reported after a restore.
+    /// The revision at which it last reported after a restore, or was vouched for.
     pub reconciled: Option<Revision>,
+    /// It was vouched for and has not reported yet: it lends, and what it reports is still adopted.
+    pub vouched: bool,
 }
 
 /// What one cluster lends and borrows, derived from the reservations.
@@ -268,6 +270,12 @@ impl Ledger {
             let reconciled = self.standing(cluster).and_then(|standing| standing.reconciled);
             reconciled.is_none_or(|at| at < restored.revision)
         })
+    }
+
+    /// Has this cluster itself said what it keeps since the last restore, if there was one?
+    pub fn has_reported(&self, cluster: &ClusterId) -> bool {
+        let vouched = self.standing(cluster).is_some_and(|standing| standing.vouched);
+        !vouched && !self.awaits_report(cluster)
     }
 
     /// Reservations with something due at or before `now`, earliest first.

@@ -55,10 +55,11 @@ impl Scene<'_> {
         Plan::new(events, Reply::Advertised { news })
     }
 
-    /// After a restore: adopts what was forgotten, as far as one record can hold it.
+    /// After a restore: adopts what was forgotten, as far as one record can hold it. Also of a provider
+    /// that an operator vouched for: it lends without a report, not in spite of one.
     fn reconcile(&self, cluster: &ClusterId, grants: &[GrantReport], events: &mut Vec<Event>) {
         let ledger = self.books.ledger();
-        if !ledger.awaits_report(cluster) {
+        if ledger.has_reported(cluster) {
             return;
         }
         let mut sums = Sums { lent: self.books.held(cluster), borrowed: BTreeMap::new() };
@@ -68,7 +69,8 @@ impl Scene<'_> {
                 continue;
             }
             if events.len() >= ADOPTED_MAX {
-                // The rest follows with the next advertisement; until then it lends nothing.
+                // The rest follows with the next advertisement; until then it lends nothing, or
+                // where it was vouched for, nothing that it reports to keep.
                 return;
             }
             let remaining = report.remaining;

@@ -130,6 +130,8 @@ pub(crate) struct Auditor {
     delivered: BTreeMap<(ClusterId, ReservationId), u32>,
     /// Since the last restore, if there was one: who reported, or was vouched for, and when.
     reported: Option<BTreeMap<ClusterId, Time>>,
+    /// Who of them was only vouched for.
+    vouched: BTreeSet<ClusterId>,
     /// When what faults broke must have mended.
     calm_from_ms: Option<u64>,
 }
@@ -167,6 +169,7 @@ impl Auditor {
             delivered: BTreeMap::new(),
             calm_from_ms: None,
             reported: None,
+            vouched: BTreeSet::new(),
         }
     }
 

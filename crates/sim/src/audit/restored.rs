@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use sublet_core::event::Event;
+use sublet_core::event::{Event, Note};
 use sublet_core::id::{ClusterId, ReservationId};
-use sublet_core::reservation::{Ask, Phase};
+use sublet_core::reservation::{Actor, Ask, Phase};
 use sublet_core::time::Time;
 use sublet_log::{Record, Writer};
 
@@ -38,6 +38,19 @@ impl Auditor {
     pub(super) fn forgot(&mut self, sometimes: &mut Sometimes) {
         sometimes.hit("restored");
         self.reported = Some(BTreeMap::new());
+        self.vouched.clear();
+    }
+
+    /// A cluster may lend again: it has reported, or somebody vouched for it, who need not be right.
+    pub(super) fn reconciled(&mut self, cluster: &ClusterId, note: &Note) {
+        if matches!(note.by, Actor::Cluster(_)) {
+            self.vouched.remove(cluster);
+        } else if self.awaits(cluster) {
+            self.vouched.insert(cluster.clone());
+        }
+        if let Some(reported) = &mut self.reported {
+            reported.entry(cluster.clone()).or_insert(self.time);
+        }
     }
 
     /// When something could end for its time: not before its provider has reported.
@@ -60,7 +73,7 @@ impl Auditor {
         let kept = amounts(taken);
         let reported = self.has_reported(scene.writer, provider, (*id, kept));
         self.expect(reported, "I10", || format!("{id} is adopted, and {provider} has it not"));
-        let awaits = self.awaits(provider);
+        let awaits = self.awaits(provider) || self.vouched.contains(provider);
         self.expect(awaits, "I10", || format!("{id} is adopted on {provider} out of nothing"));
         let old = self.lives.get(id).cloned();
         let foreign = old.as_ref().is_some_and(|life| {

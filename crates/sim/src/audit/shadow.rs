@@ -244,8 +244,8 @@ impl Auditor {
             _ => {}
         }
         let Some(cluster) = event.cluster() else { return };
-        if let (Event::Reconciled { .. }, Some(reported)) = (event, &mut self.reported) {
-            reported.insert(cluster.clone(), self.time);
+        if let Event::Reconciled { note, .. } = event {
+            self.reconciled(cluster, note);
         }
         if let Event::Lost { note, .. } = event
             && note.by == Actor::Broker

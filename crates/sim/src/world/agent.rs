@@ -4,7 +4,7 @@
 //! took down. It confirms only after the effect, and a crash may come between any two of them. What
 //! it was told and has not done is forgotten in a crash and told again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sublet_broker::engine::Failure;
 use sublet_broker::stream::Cursor;
@@ -68,6 +68,8 @@ pub struct Agent {
     pub slices: BTreeMap<ReservationId, Slice>,
     /// What it took down, and on which instruction.
     gone: BTreeMap<ReservationId, Generation>,
+    /// What it was told and no full list has left out since: nothing else is carried out.
+    recorded: BTreeSet<ReservationId>,
     pub(super) life: u64,
     pub(super) up: bool,
     sequence: u64,
@@ -103,6 +105,7 @@ impl Agent {
             cost: draw_cost(&mut dice.fork(2)),
             slices: BTreeMap::new(),
             gone: BTreeMap::new(),
+            recorded: BTreeSet::new(),
             life: 0,
             up: false,
             sequence: 0,
@@ -306,6 +309,8 @@ impl World {
     fn take_down_absent(&mut self, at: usize, list: &[Instruction]) {
         let Some(agent) = self.agents.get_mut(at) else { return };
         let listed = |id| list.iter().any(|i| i.reservation == id && i.side == Side::Provider);
+        // Also what it was about to do.
+        agent.recorded.retain(|id| listed(*id));
         let absent: Vec<_> = agent.slices.keys().copied().filter(|id| !listed(*id)).collect();
         for id in absent {
             if let Some(slice) = agent.slices.remove(&id) {
@@ -323,6 +328,7 @@ impl World {
             if agent.old && instruction.duty == Duty::TakeDown {
                 continue;
             }
+            agent.recorded.insert(id);
             let late = agent.dice.chance(20);
             let delay = agent.dice.between(5, if late { 15_000 } else { 400 });
             if !agent.has_done(&instruction) {
@@ -341,6 +347,9 @@ impl World {
         let Some(agent) = self.agents.get_mut(at).filter(|agent| agent.life == life) else {
             return;
         };
+        if !agent.recorded.contains(&instruction.reservation) {
+            return;
+        }
         agent.carry_out(instruction);
         let name = agent.name.clone();
         self.trace.say(self.now, format_args!("{name} carried out {instruction:?}"));

@@ -1,7 +1,7 @@
 //! What each event means, in the model's own words. It takes everything in, right or wrong.
 
 use super::{Event, KeyUse, Model, ReservationId, Resources, Stage, Stamp, Story, Subject, kinds};
-use sublet_core::reservation::{Ask, Confirmation};
+use sublet_core::reservation::{Actor, Ask, Confirmation};
 
 impl Model {
     pub(super) fn fold(&mut self, at: Stamp, event: &Event) {
@@ -106,8 +106,15 @@ impl Model {
             Event::Restored { .. } => {
                 self.restored = true;
                 self.reported.clear();
+                self.vouched.clear();
             }
-            Event::Reconciled { cluster, .. } => set(&mut self.reported, cluster, true),
+            Event::Reconciled { cluster, note } => {
+                let by_itself = note.by == Actor::Cluster(cluster.clone());
+                if by_itself || !self.reported.contains(cluster) {
+                    set(&mut self.vouched, cluster, self.restored && !by_itself);
+                }
+                set(&mut self.reported, cluster, true);
+            }
             _ => {}
         }
     }

@@ -26,7 +26,8 @@ impl Model {
                 self.expect(fair, "I6", || format!("{event:?}"));
             }
             Event::Adopted { id, provider, generation, .. } => {
-                let silent = self.restored && !self.reported.contains(provider);
+                let spoke = self.reported.contains(provider) && !self.vouched.contains(provider);
+                let silent = self.restored && !spoke;
                 let forgotten = self.stories.get(id).is_none_or(|known| match known.stage {
                     Stage::Waiting => true,
                     Stage::Held | Stage::InUse => {

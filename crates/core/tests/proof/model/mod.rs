@@ -87,6 +87,8 @@ pub(crate) struct Model {
     revoked: BTreeSet<ClusterId>,
     restored: bool,
     reported: BTreeSet<ClusterId>,
+    /// Of these, the ones that did not say it themselves.
+    vouched: BTreeSet<ClusterId>,
     asked: u64,
     /// When and under which rules the command is planned that is being looked at.
     at: Stamp,
