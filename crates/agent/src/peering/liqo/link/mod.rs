@@ -47,7 +47,7 @@ use sublet_wire::v1::Message;
 
 pub(super) use ground::is_ours;
 pub use keeper::{Keeper, Settings};
-pub use trouble::{LIQO_WORDS, Reason, Trouble};
+pub use trouble::{LIQO_WORDS, Reason, Trouble, of_event};
 
 use crate::peering::Why;
 use crate::transport::{self, Broker};

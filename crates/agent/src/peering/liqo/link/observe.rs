@@ -137,10 +137,10 @@ impl Look<'_> {
         let since = tenant.annotations().get(names::OFFERED_AT).and_then(|text| time_of(text));
         let newer = |event: &&Event| said_at(event) >= since;
         let said = events.iter().filter(newer).max_by_key(|event| said_at(event));
-        let reason = |event: &Event| event.reason.as_deref().and_then(of_event);
         Ok(said.and_then(|event| {
-            let message = event.message.clone().unwrap_or_default();
-            Some(Trouble::new(reason(event)?, format!("Liqo says: {message}")))
+            let message = event.message.as_deref().unwrap_or_default();
+            let reason = of_event(event.reason.as_deref()?, message)?;
+            Some(Trouble::new(reason, format!("Liqo says: {message}")))
         }))
     }
 

@@ -14,7 +14,7 @@ pub use sublet_crds::Obstacle as Reason;
 pub const LIQO_WORDS: [(&str, Reason); 9] = [
     ("SignatureVerificationFailed", Reason::SignatureRefused),
     ("InvalidCSR", Reason::CsrRefused),
-    ("AuthParamsFailed", Reason::CsrChanged),
+    ("AuthParamsFailed", Reason::LiqoSilent),
     ("NonceNotFound", Reason::LiqoSilent),
     ("TenantNamespaceCreationFailed", Reason::LiqoSilent),
     ("ClusterRolesBindingFailed", Reason::LiqoSilent),
@@ -23,9 +23,14 @@ pub const LIQO_WORDS: [(&str, Reason); 9] = [
     ("UpdateFailed", Reason::LiqoSilent),
 ];
 
-/// What the reason of a Liqo Event about a Tenant means; none if it is no refusal.
-pub(super) fn of_event(reason: &str) -> Option<Reason> {
-    LIQO_WORDS.iter().find(|(word, _)| *word == reason).map(|(_, meaning)| *meaning)
+/// What Liqo says in place of all else where a tenant's request for a certificate is another than before: it has no
+/// reason of its own for that.
+const CSR_DIFFERS: &str = "the stored and the provided CSR do not match";
+
+/// What a Liqo Event about a Tenant means; none if it is no refusal.
+pub fn of_event(reason: &str, message: &str) -> Option<Reason> {
+    let (_, meaning) = LIQO_WORDS.iter().find(|(word, _)| *word == reason)?;
+    Some(if message.contains(CSR_DIFFERS) { Reason::CsrChanged } else { *meaning })
 }
 
 /// Why there is no link, and what to do.

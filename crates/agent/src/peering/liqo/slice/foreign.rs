@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Namespace;
+use kube::api::ListParams;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource, ResourceExt};
 use sublet_core::id::ClusterId;
@@ -16,7 +17,7 @@ use super::ground::{Answer, delete, let_go};
 use super::provider::Provider;
 use super::reclaim::is_own;
 use crate::metrics::Metrics;
-use crate::peering::liqo::kinds::ResourceSlice;
+use crate::peering::liqo::kinds::{ResourceSlice, Tenant};
 use crate::peering::liqo::link::is_ours;
 use crate::peering::liqo::names::{POLICY, WRITER, tenant_namespace};
 use crate::peering::quoted;
@@ -38,7 +39,8 @@ impl Foreign {
 
     /// Is it news?
     pub(super) fn is_news(&self, slice: &ResourceSlice) -> bool {
-        if slice.metadata.deletion_timestamp.is_some() {
+        // One that goes by itself is nobody's business; one that is held goes on being granted.
+        if slice.metadata.deletion_timestamp.is_some() && slice.finalizers().is_empty() {
             return false;
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,15 +71,16 @@ impl Foreign {
 }
 
 impl Provider {
-    /// Removes such a slice, if nobody can have wanted it; says whether it did. Its quota goes with it, its pods when
-    /// it is gone.
+    /// Removes such a slice, if nobody can have wanted it; says whether it did. Its pods are told to end before it:
+    /// should this process be killed in between, nobody would know of them. Its quota goes with it, and pods that
+    /// came in meanwhile when it is gone.
     pub(super) async fn expel(&self, peer: &ClusterId, slice: &ResourceSlice) -> Answer<bool> {
-        let namespace = tenant_namespace(peer);
-        let found = self.ground.all::<Namespace>().get_metadata_opt(&namespace).await?;
-        if !found.is_some_and(|found| is_ours(&found.metadata)) {
+        if !self.has_joined(peer).await? {
             return Ok(false);
         }
-        let slices = self.ground.slices(peer);
+        let (slices, namespace) = (self.ground.slices(peer), tenant_namespace(peer));
+        // It goes also where its pods cannot be looked for: else more would come.
+        let cleared = self.clear(peer, &slice.name_any()).await;
         if slice.metadata.deletion_timestamp.is_none() {
             delete(&slices, slice).await?;
             tracing::warn!(
@@ -88,7 +91,22 @@ impl Provider {
             self.ground.metrics.slice_decided("expelled");
         }
         let_go(&slices, slice, is_own).await?;
+        cleared?;
         Ok(true)
+    }
+
+    /// Is the requester here by an agent's link, and by nobody else's? A namespace outlives its link where an operator's
+    /// network is in it, and then says nothing about who has joined the clusters since.
+    async fn has_joined(&self, peer: &ClusterId) -> Answer<bool> {
+        let namespaces = self.ground.all::<Namespace>();
+        let found = namespaces.get_metadata_opt(&tenant_namespace(peer)).await?;
+        if !found.is_some_and(|found| is_ours(&found.metadata)) {
+            return Ok(false);
+        }
+        let tenants =
+            self.ground.tenant::<Tenant>(peer).list_metadata(&ListParams::default()).await?;
+        let mut tenants = tenants.items.iter().peekable();
+        Ok(tenants.peek().is_some() && tenants.all(|tenant| is_ours(&tenant.metadata)))
     }
 }
 

@@ -7,7 +7,7 @@ use rcgen::{
     CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519, SanType, SigningKey as _,
 };
 use serde_json::{Value, json};
-use sublet_agent::peering::liqo::link::{LIQO_WORDS, Reason};
+use sublet_agent::peering::liqo::link::{LIQO_WORDS, Reason, of_event};
 use sublet_testkit::Api;
 use sublet_testkit::binaries::{Binaries, Kit, Program};
 
@@ -23,10 +23,7 @@ fn said(api: &Api, uid: &Value) -> Vec<Reason> {
     let events = api.get(&format!("{NAMESPACE}/events")).unwrap();
     let about = |event: &&Value| event["involvedObject"]["uid"] == *uid;
     let reasons = events["items"].as_array().unwrap().iter().filter(about);
-    let known = |event: &Value| {
-        let word = |(word, _): &&(&str, Reason)| event["reason"] == **word;
-        LIQO_WORDS.iter().find(word).map(|(_, reason)| *reason)
-    };
+    let known = |event: &Value| of_event(event["reason"].as_str()?, event["message"].as_str()?);
     reasons.filter_map(known).collect()
 }
 
