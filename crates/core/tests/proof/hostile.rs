@@ -261,6 +261,24 @@ fn forgetting_the_same_twice_counts_its_ghost_once() {
 }
 
 #[test]
+fn what_a_provider_carried_out_ahead_of_the_ledger_is_not_lent_again() {
+    let mut world = calm();
+    world.advertise("c1", 4, 4);
+    let id = world.reserve("c2", "a", ask(1, 1)).unwrap();
+    world.acknowledge(id);
+    let ahead = report(id, "c2", 2, Resources::new(3, 1));
+    world.kept.insert(cluster("c1"), [(id, ahead)].into());
+    world.advertise("c1", 4, 4);
+    assert_eq!(world.room("c1"), Resources::new(1, 3));
+    assert_eq!(invariants::check_books(&world.books), []);
+    // One from before what the ledger knows takes nothing more.
+    let behind = report(id, "c2", 0, Resources::new(3, 1));
+    world.kept.insert(cluster("c1"), [(id, behind)].into());
+    world.advertise("c1", 4, 4);
+    assert_eq!(world.room("c1"), Resources::new(3, 3));
+}
+
+#[test]
 fn no_event_makes_a_cluster_lend_to_itself() {
     let mut world = calm();
     let id = world.reserve("c2", "a", waiting(1, 1, 600)).unwrap();

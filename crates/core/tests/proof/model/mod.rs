@@ -174,14 +174,18 @@ impl Model {
             .stories
             .iter()
             .filter(|(_, story)| story.stage.holds() && story.provider.as_ref() == Some(provider));
-        let lent: BTreeMap<_, _> = lent.map(|(id, story)| (*id, &story.held)).collect();
+        let lent: BTreeMap<_, _> = lent.map(|(id, story)| (*id, story)).collect();
         let ids: BTreeSet<_> = reports.keys().chain(lent.keys()).collect();
         let grants: i128 = ids
             .into_iter()
             .map(|id| {
                 let in_use = reports.get(id).map_or(0, |report| amount(&report.used, kind));
                 let kept = match (lent.get(id), reports.get(id)) {
-                    (Some(held), _) => amount(held, kind),
+                    // It was told more than is remembered since a restore.
+                    (Some(story), Some(report)) if report.generation.0 > story.generation => {
+                        amount(&story.held.max(&report.amounts), kind)
+                    }
+                    (Some(story), _) => amount(&story.held, kind),
                     (None, Some(_)) if self.is_gone(*id, provider) => 0,
                     (None, Some(report)) => amount(&report.amounts, kind),
                     (None, None) => 0,
