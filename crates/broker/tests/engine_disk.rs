@@ -226,3 +226,21 @@ fn after_a_slow_write_by_the_planning_thread_the_next_one_does_not_hold_up_plann
     assert!(seen.blocking_recv().is_ok());
     engine.stop().unwrap();
 }
+
+#[test]
+fn what_came_while_the_disk_was_busy_is_written_together() {
+    let log = Gated::default();
+    let engine = start(&log, &Arc::default(), 100);
+    let (handle, _opens) = (engine.handle(), Opens(log.clone()));
+    advertise(&handle, 10_000);
+    let stuck = stick_the_planner(&log, &handle);
+    let head = log.head().unwrap().revision;
+    let queued: Vec<_> = (0..90).map(|key| handle.submit(request(&format!("q{key}")))).collect();
+    log.admit(usize::MAX);
+    assert!(granted(&stuck.wait()));
+    for ticket in queued {
+        assert!(granted(&ticket.unwrap().wait()));
+    }
+    assert_eq!(log.head().unwrap().revision, head.next().next(), "more records than one");
+    engine.stop().unwrap();
+}

@@ -168,8 +168,8 @@ impl Record {
         let previous = after.checksum;
         let millis = time.as_millis();
         let Body { events, text: list } = body;
-        // JSON is UTF-8, so nothing is lost and nothing is copied.
-        let list = String::from_utf8_lossy(&list);
+        // JSON is UTF-8, so nothing is lost.
+        let list = String::from_utf8(list).unwrap_or_default();
         let envelope = format!(
             "{begin},\"revision\":{revision},\"writer\":\"{writer}\",\"time\":{millis},\
              \"previous\":\"{previous}\",\"events\":[",

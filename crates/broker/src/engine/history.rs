@@ -232,7 +232,7 @@ mod tests {
     fn a_busy_broker_does_not_fill_its_disk_within_the_time_for_which_history_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         // The journal is not what is measured here.
-        let options = Options { checkpoint_bytes: 256 << 10, ..Options::default() };
+        let options = Options { checkpoint_bytes: 256 << 10, room_bytes: 0, ..Options::default() };
         let log = Embedded::open_with(folder.path(), options).unwrap();
         let mut history = History::new();
         let (mut written, mut largest) = (0, 0);

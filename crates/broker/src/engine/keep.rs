@@ -51,7 +51,7 @@ pub struct Keeping {
 impl Default for Keeping {
     fn default() -> Self {
         let (history, history_bytes) = (Span::from_secs(7 * 24 * 3600), 1 << 30);
-        Self { records: 10_000, bytes: 64 << 20, history, history_bytes }
+        Self { records: 10_000, bytes: 128 << 20, history, history_bytes }
     }
 }
 

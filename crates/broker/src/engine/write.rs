@@ -1,8 +1,8 @@
 //! The way to the log: a thread that waits for it, so that planning need not.
 //!
 //! Only one batch is on its way at a time, and the [`Committer`] travels with it: whoever has it may
-//! write. A single event that a quick log takes is written by the planning thread itself: nobody
-//! waits behind it, and to wake another thread and be woken by it would take as long as the disk.
+//! write. While the log is quick, the planning thread writes itself: to wake another thread and be
+//! woken by it takes as long as the disk does.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -74,10 +74,10 @@ impl Desk {
         self.committer.is_some()
     }
 
-    /// Would this be written at once, with the planning thread waiting for it?
-    pub(super) fn is_quick(&self, batch: &Batch) -> bool {
+    /// Would a batch be written at once, with the planning thread waiting for it?
+    pub(super) fn is_quick(&self) -> bool {
         // One that others write too is on another machine, and may fall silent at any time.
-        !self.is_shared() && self.took < QUICK && batch.body.events().len() <= 1
+        !self.is_shared() && self.took < QUICK
     }
 
     /// Writes a batch. What became of it is known now, or will be told.
@@ -86,7 +86,7 @@ impl Desk {
         batch: Batch,
         machine: &Machine,
     ) -> Result<Option<Commit>, Error> {
-        if !self.is_quick(&batch) {
+        if !self.is_quick() {
             return self.hand_over(Job::Write(batch), machine).map(|()| None);
         }
         let Some(committer) = &mut self.committer else { return Err(Error::Panicked) };

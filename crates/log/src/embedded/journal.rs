@@ -95,8 +95,12 @@ impl Journal {
 mod tests {
     use super::*;
 
-    const OPTIONS: Options =
-        Options { copy_bytes: 500_000, checkpoint_bytes: 1_000_000, overdue_bytes: usize::MAX };
+    const OPTIONS: Options = Options {
+        copy_bytes: 500_000,
+        checkpoint_bytes: 1_000_000,
+        overdue_bytes: usize::MAX,
+        room_bytes: 0,
+    };
 
     #[test]
     fn it_is_copied_a_little_at_a_time_and_ended_by_a_commit_once_it_is_long() {

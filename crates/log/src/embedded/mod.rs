@@ -32,6 +32,7 @@ mod schema;
 mod create;
 mod verify;
 mod query;
+mod room;
 mod journal;
 mod writer;
 mod upkeep;
@@ -77,12 +78,16 @@ pub struct Options {
     pub checkpoint_bytes: usize,
     /// An append copies it itself when it has become so long: nobody tends the log.
     pub overdue_bytes: usize,
+    /// The journal is made so long at the start, so that it need not grow: somewhat more than it has
+    /// when a checkpoint is ended.
+    pub room_bytes: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (copy_bytes, checkpoint_bytes) = (512 * 1024, 8 * 1024 * 1024);
-        Self { copy_bytes, checkpoint_bytes, overdue_bytes: 64 * 1024 * 1024 }
+        let (overdue_bytes, room_bytes) = (64 * 1024 * 1024, checkpoint_bytes + copy_bytes);
+        Self { copy_bytes, checkpoint_bytes, overdue_bytes, room_bytes }
     }
 }
 

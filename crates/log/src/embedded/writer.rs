@@ -1,8 +1,5 @@
 //! The one connection that writes, and the latch that ends its right to acknowledge.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,11 +9,8 @@ use super::head::{HeadFile, position_text};
 use super::journal::Journal;
 use super::query::row_number;
 use super::schema::{self, MARK_FLOOR, MARK_SNAPSHOT, SnapshotMark};
-use super::{Error, JOURNAL, Options};
+use super::{Error, Options, room};
 use crate::{Cause, Head, Record};
-
-/// How much of the journal is written again at once.
-const REWRITE_BYTES: usize = 1024 * 1024;
 
 /// The connection, while it may be used.
 pub(super) struct Writer {
@@ -36,7 +30,8 @@ struct Open {
 
 impl Writer {
     pub(super) fn open(folder: &Path, options: Options) -> Result<(Self, Arc<Journal>), Error> {
-        let bytes = make_journal_durable(folder).map_err(|e| Error::io("sync", folder, e))?;
+        let bytes = room::make_ready(folder, options.room_bytes);
+        let bytes = bytes.map_err(|e| Error::io("sync", folder, e))?;
         let journal = Arc::new(Journal::new(options, bytes));
         let state = Open {
             connection: schema::open_for_writing(folder)?,
@@ -136,33 +131,6 @@ impl Writer {
 
 fn failed(error: &Cause) -> String {
     format!("an earlier write failed: {error}")
-}
-
-/// Makes sure that the journal outlives a power loss before anything relies on it. Its name:
-/// `SQLite` syncs the folder too, but goes on when that fails. And its content: a process before us
-/// may have ended at a sync that failed, and then the kernel shows what was written and holds it
-/// for clean, so that another sync alone would write nothing. What was read back is written once
-/// more, in its place and unchanged. Says how long the journal is.
-fn make_journal_durable(folder: &Path) -> io::Result<usize> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).read(true).write(true);
-    let journal = options.open(folder.join(JOURNAL))?;
-    rewrite(&journal)?;
-    journal.sync_all()?;
-    File::open(folder)?.sync_all()?;
-    Ok(usize::try_from(journal.metadata()?.len()).unwrap_or(usize::MAX))
-}
-
-fn rewrite(file: &File) -> io::Result<()> {
-    let (mut chunk, mut offset) = (vec![0; REWRITE_BYTES], 0);
-    loop {
-        let read = file.read_at(&mut chunk, offset)?;
-        let Some(bytes) = chunk.get(..read).filter(|bytes| !bytes.is_empty()) else {
-            return Ok(());
-        };
-        file.write_all_at(bytes, offset)?;
-        offset = offset.saturating_add(read as u64);
-    }
 }
 
 impl Open {

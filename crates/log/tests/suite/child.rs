@@ -14,6 +14,8 @@ use crate::scene::{FOREVER, contents, record};
 
 /// Tells the process that it is a child, and what to do in which folder.
 const TASK: &str = "SUBLET_LOG_CHILD";
+/// What a child says among its complaints once its log is open.
+pub(crate) const OPENED: &str = "opened";
 
 /// What a child does.
 #[derive(Clone, Copy, Debug)]
@@ -106,11 +108,9 @@ fn append(log: &dyn Log) -> Result<(), AppendError> {
 fn endless(folder: &Path) {
     // Checkpoints are frequent, so that kills hit them too: those that appends make, and those that
     // are made beside them.
-    let log = Embedded::open_with(
-        folder,
-        Options { checkpoint_bytes: 15_000, overdue_bytes: 60_000, ..Options::default() },
-    )
-    .unwrap();
+    let (checkpoint_bytes, overdue_bytes, room_bytes) = (15_000, 60_000, 100_000);
+    let options = Options { checkpoint_bytes, overdue_bytes, room_bytes, ..Options::default() };
+    let log = Embedded::open_with(folder, options).unwrap();
     std::thread::scope(|threads| {
         threads.spawn(|| tend_for_ever(&log));
         append_for_ever(&log);
@@ -139,17 +139,23 @@ fn append_for_ever(log: &dyn Log) {
     }
 }
 
+/// Little of everything: each write is one that may fail.
+fn small() -> Options {
+    let (checkpoint_bytes, overdue_bytes, room_bytes) = (10_000, 40_000, 12_000);
+    Options { checkpoint_bytes, overdue_bytes, room_bytes, ..Options::default() }
+}
+
 /// Says `failed` where it fails, and `acknowledged after failure` if the log should ever do so; true
 /// if nothing failed.
 fn some(folder: &Path) -> bool {
-    let options = Options { checkpoint_bytes: 10_000, overdue_bytes: 40_000, ..Options::default() };
-    let log = match Embedded::open_with(folder, options) {
+    let log = match Embedded::open_with(folder, small()) {
         Ok(log) => log,
         Err(error) => {
             say(&format!("failed to open: {error:?}"));
             return false;
         }
     };
+    eprintln!("{OPENED}");
     for round in 0..10 {
         if let Err(error) = append(&log) {
             return failed(&log, &format!("{error:?}"));
@@ -172,7 +178,7 @@ fn some(folder: &Path) -> bool {
 
 fn again(folder: &Path) {
     let all = some(folder);
-    let log = match Embedded::open(folder) {
+    let log = match Embedded::open_with(folder, small()) {
         Ok(log) => log,
         Err(error) => return say(&format!("failed to open again: {error:?}")),
     };

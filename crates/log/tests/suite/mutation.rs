@@ -35,6 +35,15 @@ fn write(image: &Image, folder: &Path) {
     }
 }
 
+/// Without room: what is not used of the journal need not be damaged thousands of times.
+fn options(overdue_bytes: usize) -> Options {
+    Options { overdue_bytes, room_bytes: 0, ..Options::default() }
+}
+
+fn open(folder: &Path) -> Result<Embedded, Error> {
+    Embedded::open_with(folder, options(Options::default().overdue_bytes))
+}
+
 struct Golden {
     image: Image,
     contents: Contents,
@@ -48,8 +57,7 @@ impl Golden {
     /// and free pages.
     fn new(overdue_bytes: usize) -> Self {
         let folder = quick_folder();
-        let options = Options { overdue_bytes, ..Options::default() };
-        let log = Embedded::open_with(folder.path(), options).unwrap();
+        let log = Embedded::open_with(folder.path(), options(overdue_bytes)).unwrap();
         let first = grow(&log, 12);
         take(&log).unwrap();
         log.compact(first[7].time()).unwrap();
@@ -68,7 +76,7 @@ impl Golden {
         let folder = self.scratch.path();
         write(damaged, folder);
         let before = image(folder);
-        match Embedded::open(folder) {
+        match open(folder) {
             Err(error) => {
                 assert!(image(folder) == before, "{what}: refused but changed: {error}");
                 assert!(!matches!(error, Error::Io { .. } | Error::Locked { .. }), "{error:?}");
@@ -79,7 +87,7 @@ impl Golden {
                 assert!(contents(&log) == self.contents, "{what}: accepted but not the same");
                 let more = grow(&log, 3);
                 drop(log);
-                let log = Embedded::open(folder).unwrap_or_else(|e| panic!("{what}: {e:?}"));
+                let log = open(folder).unwrap_or_else(|e| panic!("{what}: {e:?}"));
                 assert_eq!(log.head().unwrap(), more[2].head(), "{what}");
                 self.accepted += 1;
                 None

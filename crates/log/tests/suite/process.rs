@@ -61,8 +61,8 @@ fn a_log_in_use_is_looked_at_beside_its_writer() {
 #[test]
 fn a_journal_that_somebody_looks_at_is_copied_when_the_look_is_over() {
     let folder = quick_folder();
-    let options =
-        Options { checkpoint_bytes: 50_000, overdue_bytes: 100_000, ..Options::default() };
+    let (checkpoint_bytes, overdue_bytes, room_bytes) = (50_000, 100_000, 0);
+    let options = Options { checkpoint_bytes, overdue_bytes, room_bytes, ..Options::default() };
     let log = Embedded::open_with(folder.path(), options).unwrap();
     let journal = || folder.path().join("sublet.db-wal").metadata().unwrap().len();
     grow(&log, 3);
@@ -83,7 +83,7 @@ fn a_journal_that_somebody_looks_at_is_copied_when_the_look_is_over() {
 #[test]
 fn a_log_that_is_tended_has_a_short_journal_and_loses_nothing() {
     let folder = quick_folder();
-    let options = Options { checkpoint_bytes: 100_000, ..Options::default() };
+    let options = Options { checkpoint_bytes: 100_000, room_bytes: 0, ..Options::default() };
     let log = Embedded::open_with(folder.path(), options).unwrap();
     let journal = || folder.path().join("sublet.db-wal").metadata().unwrap().len();
     grow(&log, 4);
@@ -101,6 +101,30 @@ fn a_log_that_is_tended_has_a_short_journal_and_loses_nothing() {
     let before = contents(&log);
     drop(log);
     assert_eq!(contents(&Embedded::open(folder.path()).unwrap()), before);
+}
+
+#[test]
+fn a_log_has_room_in_its_journal_from_the_start_and_loses_nothing_by_it() {
+    let folder = quick_folder();
+    let path = folder.path().join("sublet.db-wal");
+    let room = Options::default().room_bytes as u64;
+    let log = Embedded::open(folder.path()).unwrap();
+    assert_eq!(path.metadata().unwrap().len(), room);
+    grow(&log, 20);
+    let before = contents(&log);
+    drop(log);
+    // Whatever stands in the room is no part of the log.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let end = bytes.len();
+    bytes[end - 100_000..].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    let log = Embedded::open(folder.path()).unwrap();
+    assert_eq!(contents(&log), before);
+    assert!(!log.tend().unwrap(), "room was taken for a journal that has to be copied");
+    let more = grow(&log, 20);
+    assert_eq!(path.metadata().unwrap().len(), room);
+    drop(log);
+    assert_eq!(Embedded::open(folder.path()).unwrap().head().unwrap(), more[19].head());
 }
 
 /// Every acknowledged record that is still kept is there unchanged, and at most one more.
@@ -180,7 +204,7 @@ fn a_full_disk_ends_acknowledgement_and_loses_nothing() {
 #[test]
 fn the_journal_stays_short_however_often_a_log_is_opened() {
     let folder = quick_folder();
-    let options = Options { overdue_bytes: 60_000, ..Options::default() };
+    let options = Options { overdue_bytes: 60_000, room_bytes: 0, ..Options::default() };
     let mut longest = 0;
     for _ in 0..60 {
         let log = Embedded::open_with(folder.path(), options).unwrap();
