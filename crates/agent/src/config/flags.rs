@@ -93,10 +93,10 @@ pub struct Flags {
     /// How long the link of two clusters is kept when no reservation needs it; at most 12h.
     #[arg(long, env = "SUBLET_LINK_IDLE", default_value = "10m", value_name = "SPAN")]
     pub link_idle: Span,
-    /// The network between joined clusters, which Liqo makes: existing is left as it is, with disabled there
-    /// is none.
-    #[arg(long, env = "SUBLET_LIQO_NETWORKING", default_value = "existing", value_name = "WHICH")]
-    pub liqo_networking: String,
+    /// The network between joined clusters, which Liqo makes, for --peering=liqoctl: existing, which is also meant
+    /// without it, is left as it is, with disabled there is none.
+    #[arg(long, env = "SUBLET_LIQO_NETWORKING", value_name = "WHICH")]
+    pub liqo_networking: Option<String>,
     /// The folder with `<cluster>.kubeconfig` of this cluster and of its providers, for --peering=liqoctl.
     #[arg(long, env = "SUBLET_KUBECONFIGS_DIR", value_name = "FOLDER")]
     pub kubeconfigs_dir: Option<String>,

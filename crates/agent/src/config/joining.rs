@@ -117,24 +117,31 @@ impl Liqoctl {
     }
 }
 
-/// The flags about liqoctl that were given, where it is not used.
+/// The flags about liqoctl that were given, where it is not used: nobody else touches the network.
 pub(super) fn without_effect(
     flags: &Flags,
     chosen: Option<&Joining>,
 ) -> impl Iterator<Item = &'static str> + use<> {
     let is_used = matches!(chosen, Some(Joining::Liqoctl(_)));
-    let is_idle = folder(flags).is_some() && !is_used;
-    is_idle.then_some("kubeconfigs-dir").into_iter()
+    let given = [
+        ("kubeconfigs-dir", folder(flags).is_some()),
+        ("liqo-networking", network(flags).is_some()),
+    ];
+    given.into_iter().filter_map(move |(flag, is_given)| (is_given && !is_used).then_some(flag))
 }
 
 /// Whose the network is.
 pub(super) fn networking(flags: &Flags) -> Result<Networking, Error> {
-    match flags.liqo_networking.trim() {
-        "existing" => Ok(Networking::Existing),
-        "disabled" => Ok(Networking::Disabled),
-        "managed" => Err(Error::Managed),
-        other => Err(Error::Networking(other.to_owned())),
+    match network(flags) {
+        None | Some("existing") => Ok(Networking::Existing),
+        Some("disabled") => Ok(Networking::Disabled),
+        Some("managed") => Err(Error::Managed),
+        Some(other) => Err(Error::Networking(other.to_owned())),
     }
+}
+
+fn network(flags: &Flags) -> Option<&str> {
+    flags.liqo_networking.as_deref().and_then(some)
 }
 
 /// Nothing means none, as in Go.

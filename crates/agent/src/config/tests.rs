@@ -254,6 +254,21 @@ fn the_network_is_left_as_it_is_unless_there_is_none() {
     assert_eq!(said("disabled").unwrap().networking, Networking::Disabled);
     assert!(said("managed").unwrap_err().contains("not available"));
     assert!(said("magic").unwrap_err().contains("--liqo-networking=magic"));
+    assert_eq!(said("").unwrap().networking, Networking::Existing);
+}
+
+#[test]
+fn what_is_said_of_the_network_is_named_as_without_effect_where_liqoctl_is_not_used() {
+    let idle = |typed: &[&str]| resolve(typed).unwrap().without_effect;
+    let disabled = "--liqo-networking=disabled";
+    for peering in ["--peering=liqo", "--peering=none", "--peering="] {
+        assert_eq!(idle(&[peering, disabled]), ["liqo-networking"], "{peering}");
+        assert!(idle(&[peering]).is_empty(), "{peering}");
+        assert!(idle(&[peering, "--liqo-networking="]).is_empty(), "{peering}");
+    }
+    let both = ["kubeconfigs-dir", "liqo-networking"];
+    assert_eq!(idle(&["--peering=liqo", "--kubeconfigs-dir=/k", disabled]), both);
+    assert!(idle(&["--kubeconfigs-dir=/k", disabled]).is_empty());
 }
 
 #[test]

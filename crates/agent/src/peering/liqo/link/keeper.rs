@@ -221,8 +221,10 @@ impl<'a> Desk<'a> {
                 pair.pace.spend(now);
             }
             for side in [Side::Provider, Side::Requester] {
-                if let Some(opened) = pair.mail.of_mut(side).take() {
-                    memory.hear(side, opened, (keeper.office.clock)());
+                let Some(opened) = pair.mail.of_mut(side).take() else { continue };
+                let heard = memory.hear(side, opened, (keeper.office.clock)());
+                if let Err(error) = heard {
+                    keeper.office.letters.refuse(peer.as_str(), &error);
                 }
             }
             let wishes = keeper.board.wishes(peer);

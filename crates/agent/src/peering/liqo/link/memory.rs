@@ -4,7 +4,7 @@ use sublet_core::instruction::Side;
 use sublet_core::time::{Span, Time};
 
 use super::talk::Talk;
-use crate::relay::Opened;
+use crate::relay::{Error, Opened};
 
 /// How long a pair is remembered of which there is nothing, for what was heard too early.
 const REMEMBERED: Span = Span::from_secs(120);
@@ -47,10 +47,17 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// A letter came. What waits here to be read is not heard again by waiting.
-    pub(super) fn hear(&mut self, side: Side, opened: Opened, now: Time) {
+    /// A letter came. What waits here to be read is not heard again by waiting, and gives way to what
+    /// was sent later alone.
+    pub(super) fn hear(&mut self, side: Side, opened: Opened, now: Time) -> Result<(), Error> {
+        let expires_at = opened.letter.header.expires_at;
+        let waiting = self.mail.of_mut(side);
+        if waiting.as_ref().is_some_and(|known| known.letter.header.expires_at >= expires_at) {
+            return Err(Error::Stale);
+        }
+        *waiting = Some(opened);
         self.heard_at = Some(now);
-        *self.mail.of_mut(side) = Some(opened);
+        Ok(())
     }
 
     /// For how long a pair of which there is nothing is still remembered; none if it is not.
@@ -90,13 +97,31 @@ mod tests {
     fn a_stranger_is_forgotten_some_time_after_its_last_letter_though_it_is_looked_at() {
         let mut memory = Memory::default();
         assert_eq!(memory.left(at(0)), None);
-        memory.hear(Side::Provider, call(at(130)), at(10));
+        memory.hear(Side::Provider, call(at(130)), at(10)).unwrap();
         for (now, left) in [(10, 120), (70, 60), (129, 1)] {
             assert_eq!(memory.left(at(now)), Some(Span::from_secs(left)));
         }
         assert_eq!(memory.left(at(130)), None);
-        memory.hear(Side::Provider, call(at(250)), at(131));
+        memory.hear(Side::Provider, call(at(250)), at(131)).unwrap();
         assert_eq!(memory.left(at(131)), Some(REMEMBERED));
+    }
+
+    #[test]
+    fn of_two_letters_that_nobody_has_read_the_later_one_stays() {
+        let mut memory = Memory::default();
+        memory.hear(Side::Provider, call(at(130)), at(10)).unwrap();
+        for again in [130, 129] {
+            let replayed = memory.hear(Side::Provider, call(at(again)), at(20));
+            assert_eq!(replayed.unwrap_err().reason().0, "stale");
+        }
+        let expiry = |memory: &Memory| {
+            memory.mail.provider.as_ref().map(|waiting| waiting.letter.header.expires_at)
+        };
+        assert_eq!(expiry(&memory), Some(at(130)));
+        assert_eq!(memory.left(at(20)), Some(Span::from_secs(110)), "that was not heard");
+        memory.hear(Side::Provider, call(at(131)), at(21)).unwrap();
+        assert_eq!(expiry(&memory), Some(at(131)));
+        memory.hear(Side::Requester, call(at(60)), at(22)).unwrap();
     }
 
     #[test]

@@ -249,8 +249,8 @@ impl Round {
     async fn read_mail(&mut self, seen: &mut Seen, now: Time) -> Result<(), Error> {
         for side in [Side::Provider, Side::Requester] {
             let Some(opened) = self.memory.mail.of_mut(side).take() else { continue };
-            // It may have waited here for long.
-            if let Err(error) = opened.in_time(now) {
+            // Whosever key it is of: what is old is no trouble of today.
+            if let Err(error) = self.memory.talks.of(side).admit(&opened, now) {
                 self.office.letters.refuse(self.peer.as_str(), &error);
                 continue;
             }
@@ -258,13 +258,15 @@ impl Round {
             let pinned = match &seen.pin {
                 Some(pinned) => pinned.clone(),
                 None if is_wanted => {
-                    let key = opened.liqo_key.clone();
-                    if let Err(error) = self.office.pins.pin(&self.peer, &key).await {
-                        *self.memory.mail.of_mut(side) = Some(opened);
-                        return Err(error);
-                    }
-                    seen.pin = Some(key.clone());
-                    key
+                    let pinned = match self.office.pins.pin(&self.peer, &opened.liqo_key).await {
+                        Ok(pinned) => pinned,
+                        Err(error) => {
+                            *self.memory.mail.of_mut(side) = Some(opened);
+                            return Err(error);
+                        }
+                    };
+                    seen.pin = Some(pinned.clone());
+                    pinned
                 }
                 None => {
                     *self.memory.mail.of_mut(side) = Some(opened);

@@ -76,8 +76,16 @@ impl Talk {
         self.newest.is_none_or(|newest| expires_at > newest)
     }
 
+    /// Is it to be read? It may have waited for long, and when it came nobody could ask whether it is
+    /// news if others were being read just then.
+    pub(super) fn admit(&self, opened: &Opened, now: Time) -> Result<(), Error> {
+        opened.in_time(now)?;
+        if self.is_news(opened.letter.header.expires_at) { Ok(()) } else { Err(Error::Stale) }
+    }
+
     /// Takes in a letter of the pinned key.
     pub(super) fn read(&mut self, opened: Opened, me: &ClusterId, now: Time) -> Result<(), Error> {
+        self.admit(&opened, now)?;
         let Opened { letter, .. } = opened;
         let (header, content) = (letter.header, letter.content);
         self.newest = Some(header.expires_at);
@@ -346,6 +354,20 @@ mod tests {
         assert!(talk.unlink.is_some());
         talk.read(opened(Content::Call, at(61)), &milan, at(1)).unwrap();
         assert!(talk.unlink.is_none() && talk.called);
+    }
+
+    #[test]
+    fn a_letter_that_is_not_newer_than_one_that_was_read_says_nothing() {
+        let (mut talk, milan) = (Talk::default(), "milan".parse().unwrap());
+        talk.read(opened(Content::Call, at(60)), &milan, at(0)).unwrap();
+        for again in [60, 59] {
+            let replayed = talk.read(opened(Content::Unlink, at(again)), &milan, at(1));
+            assert_eq!(replayed.unwrap_err().reason().0, "stale");
+            assert!(talk.unlink.is_none() && talk.called);
+        }
+        assert!(!talk.is_news(at(60)), "what was read stays read");
+        talk.read(opened(Content::Unlink, at(61)), &milan, at(1)).unwrap();
+        assert!(talk.unlink.is_some());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -24,7 +25,7 @@ use crate::controllers::{Clock, Record};
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, VirtualNode};
 use crate::peering::liqo::names::{
-    CORDON, LEAVING_SINCE, RECLAIMED_SINCE, REMINDED, WRITER, tenant_namespace,
+    CORDON, CSR_LABEL, LEAVING_SINCE, RECLAIMED_SINCE, REMINDED, WRITER, tenant_namespace,
 };
 use crate::transport::Order;
 
@@ -160,6 +161,13 @@ impl Ground {
 
     pub(super) fn nodes(&self) -> Api<Node> {
         self.all()
+    }
+
+    /// The requests for certificates that Liqo made for other clusters: of slices, and of the clusters
+    /// themselves.
+    pub(super) async fn requests(&self) -> Answer<Vec<CertificateSigningRequest>> {
+        let of_tenants = ListParams::default().labels(&format!("{CSR_LABEL}=true"));
+        Ok(self.all().list(&of_tenants).await?.items)
     }
 
     /// Is there a namespace of the pair at all? Where there is none, the agent may not even look what is

@@ -2,7 +2,6 @@
 //! back; one that is silent, or does not want to, loses them all the same. The capacity is free when
 //! slice, quota and pods are gone, and not before.
 
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt;
 use kube::api::ListParams;
 use sublet_core::id::ClusterId;
@@ -15,7 +14,7 @@ use super::provider::{Decision, Provider};
 use crate::collect::quota_user;
 use crate::peering::liqo::csr;
 use crate::peering::liqo::kinds::{NamespaceMap, ResourceSlice};
-use crate::peering::liqo::names::{CLASS, CSR_LABEL, ORIGIN_ID, REPLICATED, certificate_secret};
+use crate::peering::liqo::names::{CLASS, ORIGIN_ID, REPLICATED, certificate_secret};
 use crate::peering::{Removal, Why};
 use crate::transport::Order;
 
@@ -125,11 +124,9 @@ impl Provider {
 
     /// The requests for certificates of this user; they carry its name nowhere but inside.
     async fn forget_requests(&self, user: &str) -> Answer<()> {
-        let requests = self.ground.all::<CertificateSigningRequest>();
-        let of_tenants = ListParams::default().labels(&format!("{CSR_LABEL}=true"));
-        for request in requests.list(&of_tenants).await?.items {
+        for request in self.ground.requests().await? {
             if csr::owner(&request.spec.request.0).is_some_and(|(name, _)| name == user) {
-                delete(&requests, &request).await?;
+                delete(&self.ground.all(), &request).await?;
             }
         }
         Ok(())

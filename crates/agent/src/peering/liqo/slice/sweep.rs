@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{ListParams, PartialObjectMeta};
@@ -11,11 +12,13 @@ use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
 
 use super::ground::{Answer, Ground, Mark, delete};
-use crate::collect::{came_through, unclaimed};
+use crate::collect::{came_through, quota_user, unclaimed};
 use crate::peering::IsLive;
+use crate::peering::liqo::csr;
 use crate::peering::liqo::kinds::{ResourceSlice, ShadowPod};
 use crate::peering::liqo::names::{
-    CLASS, REPLICATED, REPLICATION, TENANT_NAMESPACE, certificate_secret, tenant_of,
+    CLASS, REPLICATED, REPLICATION, TENANT_NAMESPACE, certificate_secret, tenant_namespace,
+    tenant_of,
 };
 
 /// How every name of a reservation begins.
@@ -24,6 +27,8 @@ pub(super) const RESERVATION_PREFIX: &str = "rsv-";
 /// Marks what nobody wants, so that the keeper takes it down, and removes what is left of what is
 /// gone.
 pub(crate) async fn sweep(ground: &Ground, sides: &[Side], is_live: &IsLive) -> Answer<()> {
+    // Before the slices: whatever was asked for by then has its slice among them, or has none.
+    let requests = requests(ground, sides).await;
     let slices = ground.all::<ResourceSlice>().list(&ListParams::default()).await?.items;
     for slice in slices.iter().filter(|slice| slice.spec.class == CLASS) {
         let Some(side) = side_of(slice).filter(|side| sides.contains(side)) else { continue };
@@ -52,7 +57,68 @@ pub(crate) async fn sweep(ground: &Ground, sides: &[Side], is_live: &IsLive) -> 
     }
     let in_use =
         slices.iter().map(|slice| (slice.namespace().unwrap_or_default(), slice.name_any()));
-    leftovers(ground, sides, is_live, &in_use.collect()).await
+    let lent =
+        if sides.contains(&Side::Provider) { ground.lent_to().await? } else { BTreeMap::new() };
+    let kept = Kept { in_use: in_use.collect(), lent, is_live };
+    kept.forget_requests(ground, &requests).await;
+    leftovers(ground, sides, &kept).await
+}
+
+/// Requests for certificates, some of which may be left; that they cannot be seen keeps nobody from the rest.
+async fn requests(ground: &Ground, sides: &[Side]) -> Vec<CertificateSigningRequest> {
+    if !sides.contains(&Side::Provider) {
+        return Vec::new();
+    }
+    ground.requests().await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "requests for certificates that nobody wants stay for now");
+        Vec::new()
+    })
+}
+
+/// What is no leftover.
+struct Kept<'a> {
+    /// The namespaces and names of all slices.
+    in_use: BTreeSet<(String, String)>,
+    /// To whom what is recorded here is lent.
+    lent: BTreeMap<String, ClusterId>,
+    is_live: &'a IsLive,
+}
+
+impl Kept<'_> {
+    /// Is what was made for the slice of this name in a tenant's namespace left behind?
+    fn is_left(&self, side: Side, tenant: &str, name: &str) -> bool {
+        // What lives for another cluster is no reason to keep what this one has left.
+        let is_anothers = side == Side::Provider
+            && self.lent.get(name).is_some_and(|to| tenant_of(tenant).as_ref() != Some(to));
+        name.starts_with(RESERVATION_PREFIX)
+            && !self.in_use.contains(&(tenant.to_owned(), name.to_owned()))
+            && (is_anothers || !(self.is_live)(side, name))
+    }
+
+    /// Is this a request for the certificate of a slice that is gone?
+    fn is_request_left(&self, request: &CertificateSigningRequest) -> bool {
+        let owner = csr::owner(&request.spec.request.0);
+        owner.and_then(|(user, cluster)| asked_for(&user, &cluster)).is_some_and(|(slice, peer)| {
+            self.is_left(Side::Provider, &tenant_namespace(&peer), &slice)
+        })
+    }
+
+    /// Removes requests for certificates that are left: Liqo, which looks at a slice when it comes to it, may
+    /// have made one after all else was gone. One that stays keeps nobody from the others.
+    async fn forget_requests(&self, ground: &Ground, requests: &[CertificateSigningRequest]) {
+        for request in requests.iter().filter(|request| self.is_request_left(request)) {
+            if let Err(error) = delete(&ground.all(), request).await {
+                let name = request.name_any();
+                tracing::warn!(name, %error, "a request for a certificate stays for now");
+            }
+        }
+    }
+}
+
+/// The slice, and the cluster that it is of, whose user such a request names.
+fn asked_for(user: &str, cluster: &str) -> Option<(String, ClusterId)> {
+    let slice = user.strip_suffix(&quota_user("", cluster))?;
+    Some((slice.to_owned(), cluster.parse().ok()?))
 }
 
 /// Shadow pods that got in while Liqo's webhook was away, of what is gone: nobody can remove them while it
@@ -85,33 +151,19 @@ pub(super) fn peer_of(slice: &ResourceSlice) -> Option<ClusterId> {
     tenant_of(&slice.namespace()?)
 }
 
-async fn leftovers(
-    ground: &Ground,
-    sides: &[Side],
-    is_live: &IsLive,
-    in_use: &BTreeSet<(String, String)>,
-) -> Answer<()> {
+async fn leftovers(ground: &Ground, sides: &[Side], kept: &Kept<'_>) -> Answer<()> {
     let tenants = ListParams::default().labels(&format!("{TENANT_NAMESPACE}=true"));
-    let lent =
-        if sides.contains(&Side::Provider) { ground.lent_to().await? } else { BTreeMap::new() };
     for tenant in ground.all::<Namespace>().list_metadata(&tenants).await?.items {
         let tenant = tenant.name_any();
-        let is_left = |side: Side, name: &str| {
-            // What lives for another cluster is no reason to keep what this one has left.
-            let is_anothers = side == Side::Provider
-                && lent.get(name).is_some_and(|to| tenant_of(&tenant).as_ref() != Some(to));
-            name.starts_with(RESERVATION_PREFIX)
-                && !in_use.contains(&(tenant.clone(), name.to_owned()))
-                && (is_anothers || !is_live(side, name))
-        };
         if sides.contains(&Side::Requester) {
-            let is_left = |name: &str| is_left(Side::Requester, name);
+            let is_left = |name: &str| kept.is_left(Side::Requester, &tenant, name);
             note(&tenant, remove_each::<Lease>(ground, &tenant, &is_left).await);
         }
         if sides.contains(&Side::Provider) {
             let prefix = certificate_secret("");
             let is_left = |name: &str| {
-                name.strip_prefix(&prefix).is_some_and(|name| is_left(Side::Provider, name))
+                let slice = name.strip_prefix(&prefix);
+                slice.is_some_and(|name| kept.is_left(Side::Provider, &tenant, name))
             };
             note(&tenant, remove_each::<Secret>(ground, &tenant, &is_left).await);
         }
@@ -147,4 +199,64 @@ where
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::ByteString;
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519};
+
+    use super::*;
+
+    fn request(user: &str, groups: &[&str]) -> CertificateSigningRequest {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, user);
+        for (at, group) in groups.iter().enumerate() {
+            // Of one type, there is one name alone.
+            let more = DnType::CustomDnType(vec![2, 5, 4, 10]);
+            let kind = if at == 0 { DnType::OrganizationName } else { more };
+            params.distinguished_name.push(kind, *group);
+        }
+        let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
+        let pem = params.serialize_request(&key).unwrap().pem().unwrap();
+        let mut request = CertificateSigningRequest::default();
+        request.spec.request = ByteString(pem.into_bytes());
+        request
+    }
+
+    #[test]
+    fn a_request_is_left_when_its_slice_is_gone_and_its_reservation_too() {
+        let is_live: &IsLive = &|_: Side, name: &str| name == "rsv-live" || name == "rsv-turins";
+        let kept = Kept {
+            in_use: [("liqo-tenant-rome".to_owned(), "rsv-used".to_owned())].into(),
+            lent: [("rsv-turins".to_owned(), "turin".parse().unwrap())].into(),
+            is_live,
+        };
+        let is_left = |slice: &str, cluster: &str| {
+            kept.is_request_left(&request(&quota_user(slice, cluster), &[cluster]))
+        };
+        assert!(is_left("rsv-gone", "rome"));
+        assert!(!is_left("rsv-live", "rome"), "it is to have a slice");
+        assert!(!is_left("rsv-used", "rome"), "it has a slice");
+        assert!(is_left("rsv-used", "milan"), "another cluster has the slice of that name");
+        assert!(is_left("rsv-turins", "rome"), "the reservation is another cluster's");
+        assert!(!is_left("rsv-turins", "turin"));
+        let user = quota_user("rsv-gone", "rome");
+        assert!(kept.is_request_left(&request(&user, &["rome", "kubeadm:cluster-admins"])));
+    }
+
+    #[test]
+    fn a_request_that_no_slice_has_made_is_nobodys_to_remove() {
+        let is_live: &IsLive = &|_: Side, _: &str| false;
+        let kept = Kept { in_use: BTreeSet::new(), lent: BTreeMap::new(), is_live };
+        for (user, group) in [("rome", "liqo.io"), ("rsv-gone", "rome"), ("system:node:a", "rome")]
+        {
+            assert!(!kept.is_request_left(&request(user, &[group])), "{user}");
+        }
+        let of_liqoctl = request(&quota_user("milan", "rome"), &["rome"]);
+        assert!(!kept.is_request_left(&of_liqoctl), "a slice of somebody else's");
+        assert!(!kept.is_request_left(&request(&quota_user("rsv-a", "rome"), &["milan"])));
+        assert!(!kept.is_request_left(&CertificateSigningRequest::default()));
+    }
 }

@@ -11,7 +11,10 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::{Kind, Resources};
 use sublet_crds::Obstacle;
 
-use super::hostile::{Rogue, SLICE, decided, forged, is_decided, is_swept, refusals, slice};
+use super::hostile::{
+    Rogue, SLICE, asked_by_rome, decided, forged, is_back_when_swept, is_decided, refusals, slice,
+    swept,
+};
 use super::snapshot::Snapshot;
 use super::world::{GRACE, World, at, condition, small, when, when_gone};
 use crate::on_kubernetes::until::until;
@@ -228,6 +231,7 @@ pub(super) async fn trouble_with_a_link_ends_nothing_that_was_granted(world: &mu
 }
 
 pub(super) async fn whoever_wants_to_be_somebody_else_is_denied(world: &mut World<'_>) {
+    let before = swept(world).await;
     world.keep("rsv-forged", &small()).await;
     let quotas = world.milan.api.get(&world.milan.liqo("offloading", "quotas")).unwrap();
     let user = quotas["items"][0]["metadata"]["name"].as_str().unwrap();
@@ -241,11 +245,11 @@ pub(super) async fn whoever_wants_to_be_somebody_else_is_denied(world: &mut Worl
     let quota = format!("{}/{user}", world.milan.liqo("offloading", "quotas"));
     when_gone(&world.milan.api, &quota).await;
     world.end("rsv-forged").await;
-    is_swept(world, "rsv-forged").await;
+    is_back_when_swept(world, &before).await;
 }
 
-/// Liqo has made a certificate for the slice by the time it is denied. That goes with the slice, although
-/// the reservation of that name lives; and if nobody saw it go, when everything is looked at.
+/// Liqo has asked for a certificate for the slice, and made it, by the time it is denied. That goes with the
+/// slice, although the reservation of that name lives; and if nobody saw it go, when everything is looked at.
 pub(super) async fn what_is_reserved_for_another_leaves_nothing(world: &mut World<'_>) {
     let turins =
         Order { peer: "turin".parse().unwrap(), ..world.milan.order("rsv-taken", &small()) };
@@ -270,8 +274,18 @@ pub(super) async fn what_is_reserved_for_another_leaves_nothing(world: &mut Worl
         json!({ "metadata": { "name": secret["metadata"]["name"] }, "data": secret["data"] });
     let secrets = certificate.rsplit_once('/').unwrap().0;
     world.milan.api.create(secrets, &left).unwrap();
+    let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let left = json!({
+        "metadata": { "name": "left", "labels": { "liqo.io/remote-tenant-csr": "true" } },
+        "spec": {
+            "request": asked_by_rome(world, "rsv-taken"), "usages": ["client auth"],
+            "signerName": "kubernetes.io/kube-apiserver-client",
+        },
+    });
+    world.milan.api.create(requests, &left).unwrap();
     let is_live = |_: Side, name: &str| name == "rsv-taken";
     world.milan.peering.sweep(&[Side::Provider], &is_live).await;
     when_gone(&world.milan.api, certificate).await;
+    when_gone(&world.milan.api, &format!("{requests}/left")).await;
     world.forget("rsv-taken");
 }

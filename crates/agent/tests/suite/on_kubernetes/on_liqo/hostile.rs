@@ -148,6 +148,7 @@ pub(super) async fn whoever_asks_for_more_is_cut_and_counted(world: &mut World<'
 
 /// In its own name, and in others'.
 pub(super) async fn whoever_poses_as_another_gets_nothing(world: &mut World<'_>) {
+    let before = swept(world).await;
     let rogue = Rogue::of_cluster(world);
     replicator(world).kill();
     let names = ["for_another", "bad_request", "discarded"];
@@ -194,11 +195,10 @@ pub(super) async fn whoever_poses_as_another_gets_nothing(world: &mut World<'_>)
     for name in ["rsv-turins", "rsv-forger"] {
         world.forget(name);
         when_gone(&world.milan.api, &world.milan.slice(name)).await;
-        is_swept(world, name).await;
     }
     is_decided(world, "discarded", discarded + 2).await;
-    when_gone(&world.milan.api, "/api/v1/namespaces/liqo-tenant-turin").await;
     replicator(world).start().unwrap();
+    is_back_when_swept(world, &before).await;
 }
 
 /// What Liqo appends to the name of a slice to name its user: so that of a forged request, nothing is
@@ -209,16 +209,20 @@ fn hash_of(cluster: &str) -> String {
     hash
 }
 
-/// Waits until the certificate of a slice is swept: Liqo, which looks at a forged request later than we do, may
-/// make it after the slice has gone.
-pub(super) async fn is_swept(world: &World<'_>, slice: &str) {
-    let secret =
-        format!("/api/v1/namespaces/liqo-tenant-rome/secrets/liqo-remote-certificate-{slice}");
-    until(&format!("the end of {secret}"), || async {
-        world.milan.peering.sweep(&[Side::Provider], &|_: Side, _: &str| false).await;
-        is_gone(&world.milan.api, &secret).then_some(())
-    })
-    .await;
+async fn sweep(world: &World<'_>) {
+    world.milan.peering.sweep(&[Side::Provider], &|_: Side, _: &str| false).await;
+}
+
+/// What there is, without what others have left.
+pub(super) async fn swept(world: &World<'_>) -> Snapshot {
+    sweep(world).await;
+    Snapshot::of(world).await
+}
+
+/// Waits until everything is as it was, while Milan's agent sweeps: Liqo, which looks at a forged request later
+/// than we do, may make the certificate, and ask for it, after the slice has gone.
+pub(super) async fn is_back_when_swept(world: &World<'_>, before: &Snapshot) {
+    before.is_back_with(world, async || sweep(world).await).await;
 }
 
 /// A request for a certificate as Rome's Liqo writes it, and with its key, which whoever is in Rome has.

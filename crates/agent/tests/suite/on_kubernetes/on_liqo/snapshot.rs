@@ -52,8 +52,14 @@ impl Snapshot {
 
     /// Waits until everything is as it was; says what is not.
     pub(super) async fn is_back(&self, pair: &impl Pair) {
+        self.is_back_with(pair, async || {}).await;
+    }
+
+    /// The same, with something that somebody does again and again meanwhile.
+    pub(super) async fn is_back_with(&self, pair: &impl Pair, again: impl AsyncFn()) {
         let left = Mutex::new(Vec::new());
         let looked = within(PAUSE, BACK_WITHIN, || async {
+            again().await;
             let both = self.0.iter().zip(pair.apis());
             let found = both.flat_map(|(was, api)| differences(api, was, matters).unwrap());
             let found = found.collect::<Vec<_>>();

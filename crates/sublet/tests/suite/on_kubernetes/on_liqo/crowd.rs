@@ -7,6 +7,7 @@ use sublet_testkit::{Setup, Signal, wait_for};
 use super::super::member::at_broker;
 use super::dice::Dice;
 use super::side::{self, REQUESTS, Side};
+use super::unpinned::a_key_that_is_not_pinned_is_said_everywhere;
 use crate::broker::Town;
 
 const CLUSTERS: [(&str, &str); 3] = [("shop", "16"), ("edge", "16"), ("yard", "16")];
@@ -176,6 +177,8 @@ fn twenty_at_once_between_three_clusters_are_each_exactly_what_was_asked_for() {
     eprintln!("three clusters with Liqo and agents after {:?}", clock.elapsed());
     let before: Vec<_> = sides.iter().map(Side::inventory).collect();
     let all = available(&town);
+    // The crowd then finds two clusters that could not be joined a moment ago.
+    a_key_that_is_not_pinned_is_said_everywhere(&town, &sides);
 
     let clock = Stopwatch::start();
     let mut wishes: Vec<_> = (0..CROWD).map(|number| Wish::new(number, &mut dice)).collect();

@@ -9,5 +9,6 @@ mod draining;
 mod losing;
 mod entire;
 mod by_liqoctl;
+mod unpinned;
 mod crowd;
 mod killed;

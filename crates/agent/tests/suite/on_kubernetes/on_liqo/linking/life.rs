@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use futures_util::FutureExt;
+use serde_json::Value;
 use sublet_agent::peering::liqo::link::{Hook, LinkState, Links};
 use sublet_core::instruction::Side;
+use sublet_core::time::Span;
 use sublet_testkit::wait::Stopwatch;
 use tokio::sync::mpsc;
 
 use super::super::network_to_milan;
 use super::relay::{Fate, kind};
-use super::world::{Town, World};
+use super::world::{IDLE, Town, World};
 use crate::on_kubernetes::until::until;
 
 pub(super) async fn a_link_comes_from_nothing_and_leaves_nothing(world: &mut World) {
@@ -85,21 +87,49 @@ pub(super) async fn both_directions_of_a_pair_coexist(world: &mut World) {
     world.over().await;
 }
 
+/// Since when nobody needs the link, as either side has it written down.
+fn unused_since(world: &World) -> [Value; 2] {
+    let sides = [(&world.rome, "milan", "requester"), (&world.milan, "rome", "provider")];
+    sides.map(|(town, peer, side)| {
+        let namespace = format!("/api/v1/namespaces/liqo-tenant-{peer}");
+        let namespace = town.api.get(&namespace).unwrap();
+        namespace["metadata"]["annotations"][format!("sublet.io/unused-as-{side}-since")].clone()
+    })
+}
+
+/// Both agents begin anew, and keep what nobody needs for so long.
+async fn keep_idle_for(world: &mut World, idle: Span) {
+    for town in [&mut world.rome, &mut world.milan] {
+        town.idle = idle;
+        town.restart(None).await;
+    }
+}
+
 pub(super) async fn a_link_that_is_needed_again_is_kept(world: &mut World) {
+    keep_idle_for(world, Span::from_secs(600)).await;
     world.linked().await;
-    let nonce = Town::secret("rome", "liqo-nonce");
-    let before = world.milan.api.get(&nonce).unwrap()["metadata"]["uid"].clone();
+    let parts = |world: &World| {
+        let nonce = world.milan.api.get(&Town::secret("rome", "liqo-nonce")).unwrap();
+        let signed = world.rome.api.get(&Town::secret("milan", "liqo-signed-nonce")).unwrap();
+        [nonce, signed].map(|secret| secret["metadata"]["uid"].clone())
+    };
+    let before = parts(world);
     world.unused().await;
-    // Whatever is on its way to be taken down is made again, or was not begun.
-    world.linked().await;
+    until("both to know that nobody needs it", || async {
+        unused_since(world).iter().all(Value::is_string).then_some(())
+    })
+    .await;
+    assert_eq!(parts(world), before, "its time is not over");
+    // Whoever begins anew knows how long it was unused, and that it is not any more.
     world.rome.restart(None).await;
     world.milan.restart(None).await;
     world.linked().await;
-    let after = world.milan.api.get(&nonce).unwrap()["metadata"]["uid"].clone();
-    eprintln!("the link was kept: {}", before == after);
-    let namespace = world.milan.api.get("/api/v1/namespaces/liqo-tenant-rome").unwrap();
-    let annotations = &namespace["metadata"]["annotations"];
-    assert!(annotations["sublet.io/unused-as-provider-since"].is_null(), "{annotations}");
+    until("both to know that it is needed", || async {
+        unused_since(world).iter().all(Value::is_null).then_some(())
+    })
+    .await;
+    assert_eq!(parts(world), before, "the link was not kept");
+    keep_idle_for(world, IDLE).await;
     world.unused().await;
     world.over().await;
 }

@@ -30,8 +30,8 @@ use crate::on_kubernetes::until::{PATIENCE, until};
 
 /// Where the agents keep their objects, as the role has it.
 pub(super) const NAMESPACE: &str = "sublet";
-/// How long a link is kept that nobody needs, in these tests.
-const IDLE: Span = Span::from_millis(100);
+/// How long a link is kept that nobody needs, in these tests, where nothing else is said.
+pub(super) const IDLE: Span = Span::from_millis(100);
 
 /// The clusters.
 pub(super) struct Rig {
@@ -62,6 +62,8 @@ pub(super) struct Town {
     relay: Relay,
     pub(super) metrics: Arc<Metrics>,
     pub(super) keeper: Arc<Keeper>,
+    /// How long a link is kept that nobody needs, from the next start on.
+    pub(super) idle: Span,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
     before: BTreeSet<String>,
@@ -120,6 +122,7 @@ impl Town {
             relay: relay.clone(),
             metrics,
             keeper,
+            idle: IDLE,
             stop,
             tasks: JoinSet::new(),
         };
@@ -136,7 +139,7 @@ impl Town {
             namespace: NAMESPACE.to_owned(),
             credentials: self.credentials.path().to_owned(),
             post: self.relay.post_of(self.id.as_str()),
-            idle: IDLE,
+            idle: self.idle,
             clock,
             metrics: Arc::clone(&self.metrics),
             hook,
