@@ -11,7 +11,10 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::{Kind, Resources};
 use sublet_crds::Obstacle;
 
-use super::hostile::{Rogue, SLICE, decided, forged, is_decided, is_swept, refusals, slice};
+use super::audited::is_audited;
+use super::hostile::{
+    Rogue, SLICE, SLICES, decided, forged, is_decided, is_swept, refusals, slice,
+};
 use super::snapshot::Snapshot;
 use super::world::{GRACE, World, at, condition, small, when, when_gone};
 use crate::on_kubernetes::until::until;
@@ -176,8 +179,19 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
     let orphaning = ["delete", SLICE, "rsv-self", "--cascade=orphan", "--wait=false"];
     let refused = kubectl(&orphaning).unwrap_err();
     assert!(refused.contains("may not leave anything behind"), "{refused}");
-    // Each of the twelve is counted where the operator looks.
+    // Each of the twelve is counted where the operator looks, and written down with who it was.
     assert!(refusals(world) >= before + 12);
+    for why in [
+        "may not write the status",
+        "only slices of reservations",
+        "the provider's to say",
+        "in its own name alone",
+        "is not that long",
+        "may not hold on",
+        "may not leave anything behind",
+    ] {
+        is_audited(world, "rome", SLICES, why).await;
+    }
     world.milan.is_ready(&world.milan.order("rsv-self", &small())).await;
     world.end("rsv-self").await;
 }
