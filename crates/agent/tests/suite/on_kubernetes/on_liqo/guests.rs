@@ -112,12 +112,16 @@ pub(super) async fn put(world: &World<'_>, name: &str, node: &str, metadata: Val
 }
 
 /// The same with more in its metadata and in its spec.
-pub(super) async fn place(
-    world: &World<'_>,
-    name: &str,
-    node: &str,
-    (metadata, spec): (Value, Value),
-) {
+pub(super) async fn place(world: &World<'_>, name: &str, node: &str, more: (Value, Value)) {
+    make(world, name, node, more);
+    let there = || async {
+        remote(&world.milan.api).iter().any(|pod| pod["metadata"]["name"] == name).then_some(())
+    };
+    until(&format!("{name} in Milan"), there).await;
+}
+
+/// The same, whatever comes of it in Milan.
+pub(super) fn make(world: &World<'_>, name: &str, node: &str, (metadata, spec): (Value, Value)) {
     let requests = json!({ "cpu": "500m", "memory": "64Mi" });
     let mut pod = json!({
         "metadata": { "name": name },
@@ -133,8 +137,4 @@ pub(super) async fn place(
         }
     }
     world.rome.api.create(&format!("/api/v1/namespaces/{HOME}/pods"), &pod).unwrap();
-    let there = || async {
-        remote(&world.milan.api).iter().any(|pod| pod["metadata"]["name"] == name).then_some(())
-    };
-    until(&format!("{name} in Milan"), there).await;
 }

@@ -7,7 +7,7 @@ use sublet_core::resources::Resources;
 
 use super::audited::is_audited;
 use super::guests::{
-    bind, has_ended, offload, place, pod_abroad, pod_path, put, stay_home, take_machine,
+    bind, has_ended, make, offload, place, pod_abroad, pod_path, put, stay_home, take_machine,
 };
 use super::hostile::{PODS, Rogue, is_hurried, refusals};
 use super::world::{World, small, when, when_gone};
@@ -115,6 +115,7 @@ pub(super) async fn nobodys_pods_take_more_than_is_counted(world: &mut World<'_>
     assert!(refused.contains("denied"), "{refused}");
     when_gone(&world.milan.api, &format!("{SHADOWS}/idle")).await;
 
+    whoever_means_no_harm_is_told_what_is_refused(world).await;
     whoever_ends_slowly_is_hastened_when_others_come(world).await;
     whoever_is_let_in_by_a_wrong_count_is_removed(world).await;
     a_smaller_one_waits_for_what_was_let_in(world).await;
@@ -138,6 +139,21 @@ async fn a_smaller_one_waits_for_what_was_let_in(world: &World<'_>) {
     .await;
     world.rome.api.delete(&format!("{}?gracePeriodSeconds=0", pod_path("guest"))).unwrap();
     tokio::join!(world.milan.is_ready(&lent), world.rome.is_ready(&borrowed));
+}
+
+/// In his own cluster, where he looks.
+async fn whoever_means_no_harm_is_told_what_is_refused(world: &World<'_>) {
+    let patient = json!({ "terminationGracePeriodSeconds": 3600 });
+    make(world, "patient", "rsv-take", (json!({}), patient));
+    let is_told = |found: &Value| {
+        let mut all = found["items"].as_array().into_iter().flatten();
+        all.any(|event| {
+            let said = event["message"].as_str().unwrap_or_default();
+            event["involvedObject"]["name"] == "patient" && said.contains(ENDING)
+        })
+    };
+    when(&world.rome.api, "/api/v1/namespaces/demo/events", is_told).await;
+    world.rome.api.delete(&format!("{}?gracePeriodSeconds=0", pod_path("patient"))).unwrap();
 }
 
 /// How often Milan's agent made a pod end so.
