@@ -85,6 +85,13 @@ pub struct OfDecision {
     pub decision: Word,
 }
 
+/// How the time of a pod that another cluster has here was cut.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfEnd {
+    /// `hastened` or `removed`.
+    pub how: Word,
+}
+
 /// How a run of liqoctl ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OfRun {
@@ -125,6 +132,7 @@ pub struct Metrics {
     link_failures: Family<OfRefusal, Counter>,
     slices: Family<OfDecision, Counter>,
     policy_repairs: Counter,
+    guest_pods_ended: Family<OfEnd, Counter>,
     lending: Gauge,
     liqoctl_runs: Family<OfRun, Counter>,
     /// 1 while the broker takes what is published.
@@ -173,6 +181,8 @@ impl Metrics {
         all.register("slices", "Slices that were decided about", self.slices.clone());
         let repairs = self.policy_repairs.clone();
         all.register("policy_repairs", "Admission policies that were put back", repairs);
+        let ended = self.guest_pods_ended.clone();
+        all.register("guest_pods_ended", "Pods beyond what is lent that were ended", ended);
         all.register("lending", "1 while what is lent can be enforced", self.lending.clone());
         all.register("liqoctl_runs", "Runs of liqoctl", self.liqoctl_runs.clone());
         let reached = self.broker_reached.clone();
@@ -281,6 +291,11 @@ impl Metrics {
     /// Somebody changed or removed an admission policy, and it was put back.
     pub fn policy_repaired(&self) {
         self.policy_repairs.inc();
+    }
+
+    /// A pod that another cluster has here, beyond what is lent to it, was made to end.
+    pub fn guest_ended(&self, how: &'static str) {
+        self.guest_pods_ended.get_or_create(&OfEnd { how: Word(how) }).inc();
     }
 
     /// What is lent can be enforced, or cannot.

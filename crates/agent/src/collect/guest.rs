@@ -65,6 +65,11 @@ impl Guest {
     }
 }
 
+/// Pods of other clusters, as a selector.
+pub(crate) fn guests() -> String {
+    format!("{MANAGED_BY}={SHADOW_POD}")
+}
+
 /// What came through some slice and says no user, as a selector.
 pub(crate) fn unclaimed() -> String {
     format!("!{USER},{SLICE},{ORIGIN}")

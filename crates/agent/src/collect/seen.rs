@@ -167,8 +167,8 @@ pub struct ContainerStatus {
     pub allocated_resources: ResourceList,
 }
 
-/// Of the metadata, what names the object and who owns it; above all not the managed fields, which
-/// are often the larger part of an object.
+/// Of the metadata, what names the object and who owns it, and how long it takes to end; above all not the managed
+/// fields, which are often the larger part of an object.
 fn slim<'de, D: Deserializer<'de>>(reader: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
@@ -178,7 +178,17 @@ fn slim<'de, D: Deserializer<'de>>(reader: D) -> Result<ObjectMeta, D::Error> {
         uid: Option<String>,
         resource_version: Option<String>,
         labels: Option<BTreeMap<String, String>>,
+        deletion_grace_period_seconds: Option<i64>,
     }
-    let Slim { name, namespace, uid, resource_version, labels } = Slim::deserialize(reader)?;
-    Ok(ObjectMeta { name, namespace, uid, resource_version, labels, ..ObjectMeta::default() })
+    let Slim { name, namespace, uid, resource_version, labels, deletion_grace_period_seconds } =
+        Slim::deserialize(reader)?;
+    Ok(ObjectMeta {
+        name,
+        namespace,
+        uid,
+        resource_version,
+        labels,
+        deletion_grace_period_seconds,
+        ..ObjectMeta::default()
+    })
 }

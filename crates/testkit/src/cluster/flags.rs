@@ -28,6 +28,7 @@ pub(super) struct Flags<'a> {
     pub(super) pki: &'a Pki,
     pub(super) kubeconfig: &'a Path,
     pub(super) data: PathBuf,
+    pub(super) audit_log: PathBuf,
 }
 
 impl Flags<'_> {
@@ -94,7 +95,14 @@ impl Flags<'_> {
             "--endpoint-reconciler-type=none".to_owned(),
             format!("--disable-admission-plugins={}", self.admission_off()),
         ]);
+        flags.extend(self.auditing());
         flags
+    }
+
+    fn auditing(&self) -> Vec<String> {
+        let log = path("--audit-log-path", &self.audit_log);
+        let policy = self.setup.audit_policy.iter();
+        policy.flat_map(|policy| [path("--audit-policy-file", policy), log.clone()]).collect()
     }
 
     /// Nodes are born not ready, and pods want the service account that a controller makes.

@@ -111,6 +111,7 @@ impl Cluster {
             pki: &self.pki,
             kubeconfig: &self.kubeconfig,
             data: self.folder().join("etcd"),
+            audit_log: self.audit_log(),
         };
         let process = |part: Part| {
             let recipe = flags.recipe(part, self.binaries);
@@ -141,6 +142,11 @@ impl Cluster {
     /// Its folder, with a log for every process.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Where its API server writes down who did what, if it was [asked to](Setup::audited): one JSON event a line.
+    pub fn audit_log(&self) -> PathBuf {
+        self.folder().join("audit.log")
     }
 
     /// The kubeconfig of its administrator.

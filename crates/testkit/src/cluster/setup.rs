@@ -1,6 +1,7 @@
 //! What a cluster shall be made of.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use crate::binaries::Program;
 
@@ -50,6 +51,8 @@ pub struct Setup {
     pub(super) name: String,
     pub(super) parts: BTreeSet<Part>,
     pub(super) flags: Vec<(Part, String)>,
+    /// What the API server writes down of who did what, if it does.
+    pub(super) audit_policy: Option<PathBuf>,
     pub(super) controllers: &'static str,
     /// Whether the controllers are started by somebody else, later.
     pub(super) controllers_later: bool,
@@ -61,7 +64,8 @@ impl Setup {
     pub fn api(name: impl Into<String>) -> Self {
         let parts = BTreeSet::from([Part::Etcd, Part::ApiServer]);
         let (controllers, controllers_later) = (ALL_CONTROLLERS, false);
-        Self { name: name.into(), parts, flags: Vec::new(), controllers, controllers_later }
+        let (flags, audit_policy) = (Vec::new(), None);
+        Self { name: name.into(), parts, flags, audit_policy, controllers, controllers_later }
     }
 
     /// Everything: deployments become pods, pods are placed, run and end.
@@ -99,6 +103,13 @@ impl Setup {
     #[must_use]
     pub fn flag(mut self, part: Part, flag: impl Into<String>) -> Self {
         self.flags.push((part, flag.into()));
+        self
+    }
+
+    /// With an audit log ([`audit_log`](super::Cluster::audit_log)) of what this policy says.
+    #[must_use]
+    pub fn audited(mut self, policy: impl Into<PathBuf>) -> Self {
+        self.audit_policy = Some(policy.into());
         self
     }
 }

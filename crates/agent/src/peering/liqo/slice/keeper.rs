@@ -81,6 +81,7 @@ impl Keeper {
         let mut saying = FuturesUnordered::new();
         let mut guarding = pin!(self.guard.watch(&self.provider, &self.wakes));
         let mut upholding = pin!(self.ground.uphold_policies());
+        let mut visited = self.provider.watch_visitors().boxed();
         loop {
             while running.len() < AT_ONCE
                 && let Some(key) = queue.pop(Instant::now())
@@ -114,6 +115,7 @@ impl Keeper {
                 () = due(queue.next_due()), if running.len() < AT_ONCE => {}
                 () = &mut guarding => {}
                 () = &mut upholding => {}
+                () = &mut visited => {}
             }
         }
     }

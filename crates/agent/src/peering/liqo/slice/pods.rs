@@ -33,7 +33,7 @@ const AT_ONCE: usize = 8;
 /// How many pods are seen to at a look; the others at the next one.
 const PODS_MAX: u32 = 100;
 /// How long a pod of a slice that is over may take to end, whatever it says itself.
-const GRACE_SECONDS: u32 = 10;
+pub(super) const GRACE_SECONDS: u32 = 10;
 /// How long anybody is waited for who is asked whether something of it may change or go. The API server would
 /// wait for ten seconds, or half a minute, each time.
 pub(super) const ASKING: Duration = Duration::from_secs(3);
@@ -115,9 +115,8 @@ impl Provider {
     }
 
     /// They do not choose themselves how long they take to end.
-    pub(super) async fn remove_pod(&self, pod: &PartialObjectMeta<Pod>) -> Answer<()> {
-        let left = pod.metadata.deletion_grace_period_seconds;
-        if left.is_some_and(|left| left <= i64::from(GRACE_SECONDS)) {
+    pub(super) async fn remove_pod(&self, pod: &impl ResourceExt) -> Answer<()> {
+        if pod.meta().deletion_grace_period_seconds.is_some() && !takes_its_time(pod) {
             return Ok(());
         }
         let pods: Api<PartialObjectMeta<Pod>> =
@@ -138,7 +137,11 @@ impl Provider {
 impl Ground {
     /// Removes a shadow pod, unless nobody `asks` because the webhook does not answer; one that stays is ended,
     /// else it would make its pod again.
-    async fn remove_or_end(&self, shadow: &PartialObjectMeta<ShadowPod>, asks: bool) -> Answer<()> {
+    pub(super) async fn remove_or_end(
+        &self,
+        shadow: &PartialObjectMeta<ShadowPod>,
+        asks: bool,
+    ) -> Answer<()> {
         if !asks {
             return self.end_shadow(shadow).await;
         }
@@ -197,6 +200,12 @@ impl Ground {
             ended => ended.map(drop),
         }
     }
+}
+
+/// Is it ending, and in no hurry?
+pub(super) fn takes_its_time(pod: &impl ResourceExt) -> bool {
+    let left = pod.meta().deletion_grace_period_seconds;
+    left.is_some_and(|left| left > i64::from(GRACE_SECONDS))
 }
 
 /// What comes of a change in this time; else what the API server would say, if it were waited for. What is

@@ -1,7 +1,9 @@
 //! What keeps a consumer within what it was given. Its certificates let it write the status of its
 //! slices here, choose Liqo's own class, which grants whatever is asked, pose as another cluster in
 //! labels, hold on with finalizers to what is taken back, and send pods that take more than Liqo's quota
-//! counts: it adds up containers, and knows neither sidecars nor what a pod asks for as a whole.
+//! [counts](counted).
+
+mod counted;
 
 use std::collections::BTreeSet;
 
@@ -92,6 +94,12 @@ fn slices() -> Value {
 /// About the pods that they have here. Liqo and the parts of Kubernetes are `system:` users.
 fn pods() -> Value {
     let written = format!("request.operation == 'DELETE' || ({})", no_new_finalizers());
+    let mut validations = vec![
+        validation(&written, "a consumer may not hold on to a pod with a finalizer"),
+        validation(&no_orphans(), "a consumer may not leave pods behind"),
+    ];
+    let counted = counted::rules();
+    validations.extend(counted.iter().map(|(rule, message)| validation(rule, message)));
     json!({
         "failurePolicy": "Fail",
         "matchConstraints": constraints("offloading.liqo.io", &["shadowpods"]),
@@ -100,45 +108,9 @@ fn pods() -> Value {
             "expression": "!request.userInfo.username.startsWith('system:') && \
                            !('system:masters' in request.userInfo.groups)",
         }],
-        "validations": [
-            validation(&written, "a consumer may not hold on to a pod with a finalizer"),
-            validation(&no_orphans(), "a consumer may not leave pods behind"),
-            validation(&as_made(&no_more_than_containers()),
-                       "Liqo's quota counts what containers ask for alone: a pod of a consumer may not ask \
-                        for more as a whole, nor for a place, a priority or the machine's own network"),
-            validation(&as_made(&no_sidecars_that_take()),
-                       "Liqo's quota does not count sidecars: let the containers ask for what they take, and \
-                        the sidecars for 0"),
-        ],
+        "variables": counted::variables(),
+        "validations": validations,
     })
-}
-
-/// A rule for what is new in a pod: one that was here before is not refused what else changes in it.
-fn as_made(rule: &str) -> String {
-    format!(
-        "request.operation == 'DELETE' || \
-         (oldObject != null && object.spec == oldObject.spec) || ({rule})"
-    )
-}
-
-/// Nothing that Liqo's own virtual kubelet never sends, and that would take more than was counted, or push
-/// away whoever is at home here.
-fn no_more_than_containers() -> String {
-    let absent = ["resources", "overhead", "nodeName", "priorityClassName", "priority"]
-        .map(|field| format!("!has(object.spec.pod.{field})"));
-    let off = ["hostNetwork", "hostPID", "hostIPC"]
-        .map(|field| format!("(!has(object.spec.pod.{field}) || !object.spec.pod.{field})"));
-    [absent.join(" && "), off.join(" && ")].join(" && ")
-}
-
-/// Init containers that go on running beside the others ask for nothing.
-fn no_sidecars_that_take() -> String {
-    "!has(object.spec.pod.initContainers) || object.spec.pod.initContainers.all(one, \
-     !has(one.restartPolicy) || one.restartPolicy != 'Always' || \
-     !has(one.resources) || !has(one.resources.requests) || \
-     one.resources.requests.all(name, \
-     quantity(string(one.resources.requests[name])).compareTo(quantity('0')) == 0))"
-        .to_owned()
 }
 
 fn constraints(group: &str, resources: &[&str]) -> Value {

@@ -4,44 +4,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
 use kube::api::ListParams;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::Duty;
-use sublet_core::resources::Resources;
 use sublet_crds::ProviderInstruction;
 
-use super::amounts::Extras;
 use super::ground::Answer;
 use super::provider::Provider;
+use super::room::{Room, place};
 use super::sweep::RESERVATION_PREFIX;
 use crate::collect::seen::Pod;
 use crate::collect::{Guest, asked_by, came_through, unclaimed};
 use crate::peering::liqo::kinds::ShadowPod;
 use crate::peering::liqo::names::CLASS;
-
-/// What a reservation has room for.
-struct Room {
-    amounts: Resources,
-    pods: u64,
-}
-
-impl Room {
-    /// As its quota has it.
-    fn of(amounts: &Resources, extras: Extras) -> Self {
-        let mut amounts = amounts.clone();
-        if amounts.storage == 0 {
-            amounts.storage = extras.storage;
-        }
-        Self { amounts, pods: extras.pods }
-    }
-
-    /// For nothing.
-    fn none() -> Self {
-        Self { amounts: Resources::default(), pods: 0 }
-    }
-}
 
 impl Provider {
     /// Is rid of those for which there is no room. One that cannot be looked at keeps nobody from the others.
@@ -81,17 +57,17 @@ impl Provider {
                 "a pod for which there is no room got in while Liqo's webhook was away: it is removed");
             first = first.and(self.ground.be_rid_of(pod).await);
         }
-        let theirs = ListParams::default().labels(&stray.pods());
-        for pod in self.ground.all::<v1::Pod>().list_metadata(&theirs).await?.items {
-            if surplus.iter().any(|surplus| surplus.uid() == pod.uid()) {
-                first = first.and(self.remove_pod(&pod).await);
+        for pod in surplus {
+            if pod.metadata.deletion_grace_period_seconds.is_none() {
+                self.ground.metrics.guest_ended("removed");
             }
+            first = first.and(self.remove_pod(pod).await);
         }
         first
     }
 
     /// What there is room for in a slice; none if somebody else sees to what is in it.
-    async fn room(&self, slice: &str, peer: &ClusterId) -> Answer<Option<Room>> {
+    pub(super) async fn room(&self, slice: &str, peer: &ClusterId) -> Answer<Option<Room>> {
         let recorded = self.ground.recorded::<ProviderInstruction>(slice).await?;
         if let Some(order) = recorded.filter(|order| order.peer == *peer) {
             // At its end everything goes, with the time that everything has.
@@ -107,40 +83,26 @@ impl Provider {
     }
 }
 
-fn place(object: &impl ResourceExt) -> (String, String) {
-    (object.namespace().unwrap_or_default(), object.name_any())
-}
-
 /// The pods that nobody has let in and for which there is no room beside those that somebody has. Each that
 /// fits stays, in the order of their names; one that does not say what it takes never fits.
 fn surplus<'a>(room: &Room, claimed: &[Pod], strays: &'a [Pod]) -> Vec<&'a Pod> {
-    let asks = |pods: &[Pod]| pods.iter().filter_map(asked_by).collect::<Vec<_>>();
-    let mut taken = Some(Resources::default());
-    let mut count: u64 = 0;
-    for asked in asks(claimed) {
-        taken = taken.and_then(|taken| taken.checked_add(&asked).ok());
-        count = count.saturating_add(1);
-    }
+    let mut taken = room.taken_by(claimed);
     let mut sorted: Vec<_> = strays.iter().filter(|pod| asked_by(pod).is_some()).collect();
     sorted.sort_by_key(|pod| place(*pod));
     sorted.retain(|pod| {
         let asked = asked_by(pod).unwrap_or_default();
         let is_said = asked.cpu > 0 && asked.memory > 0;
-        let with = taken.as_ref().and_then(|taken| taken.checked_add(&asked).ok());
-        let with = with.filter(|with| is_said && with.fits_in(&room.amounts));
-        let fits = with.is_some() && count < room.pods;
-        if fits {
-            (taken, count) = (with, count.saturating_add(1));
-        }
-        !fits
+        !(is_said && taken.takes_in(&asked))
     });
     sorted
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::amounts::Extras;
     use super::*;
     use serde_json::{Value, json};
+    use sublet_core::resources::Resources;
 
     const EXTRAS: Extras = Extras { pods: 3, storage: 1 << 30 };
 

@@ -11,9 +11,10 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_core::resources::{Kind, Resources};
 use sublet_crds::Obstacle;
 
+use super::audited::is_audited;
 use super::hostile::{
-    Rogue, SLICE, asked_by_rome, decided, forged, is_back_when_swept, is_decided, refusals, slice,
-    swept,
+    Rogue, SLICE, SLICES, asked_by_rome, decided, forged, is_back_when_swept, is_decided, refusals,
+    slice, swept,
 };
 use super::snapshot::Snapshot;
 use super::world::{GRACE, World, at, condition, small, when, when_gone};
@@ -179,8 +180,19 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
     let orphaning = ["delete", SLICE, "rsv-self", "--cascade=orphan", "--wait=false"];
     let refused = kubectl(&orphaning).unwrap_err();
     assert!(refused.contains("may not leave anything behind"), "{refused}");
-    // Each of the twelve is counted where the operator looks.
+    // Each of the twelve is counted where the operator looks, and written down with who it was.
     assert!(refusals(world) >= before + 12);
+    for why in [
+        "may not write the status",
+        "only slices of reservations",
+        "the provider's to say",
+        "in its own name alone",
+        "is not that long",
+        "may not hold on",
+        "may not leave anything behind",
+    ] {
+        is_audited(world, "rome", SLICES, why).await;
+    }
     world.milan.is_ready(&world.milan.order("rsv-self", &small())).await;
     world.end("rsv-self").await;
 }

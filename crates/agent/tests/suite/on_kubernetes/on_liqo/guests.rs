@@ -9,6 +9,8 @@ use crate::on_kubernetes::until::until;
 
 /// A namespace of Rome's whose pods may go to Milan.
 pub(super) const HOME: &str = "demo";
+/// A machine of Milan's.
+const MACHINE: &str = "machine";
 /// What Liqo makes of it in Milan.
 pub(super) const ABROAD: &str = "/api/v1/namespaces/demo-rome";
 
@@ -72,18 +74,54 @@ pub(super) fn remote(api: &Api) -> Vec<Value> {
     api.get(path).unwrap()["items"].as_array().cloned().unwrap_or_default()
 }
 
+/// Where such a pod is in Milan.
+pub(super) fn pod_abroad(name: &str) -> String {
+    format!("{ABROAD}/pods/{name}")
+}
+
+/// Binds a pod of Rome's to a machine of Milan's that has no kubelet: it ends when somebody says so.
+pub(super) fn bind(milan: &Api, name: &str) {
+    let machine = json!({ "metadata": { "name": MACHINE } });
+    if milan.get(&machine_path()).is_err() {
+        milan.create("/api/v1/nodes", &machine).unwrap();
+    }
+    let binding = json!({
+        "metadata": { "name": name },
+        "target": { "apiVersion": "v1", "kind": "Node", "name": MACHINE },
+    });
+    milan.create(&format!("{}/binding", pod_abroad(name)), &binding).unwrap();
+}
+
+/// As its kubelet does when the time of a pod is over.
+pub(super) fn has_ended(milan: &Api, name: &str) {
+    milan.delete(&format!("{}?gracePeriodSeconds=0", pod_abroad(name))).unwrap();
+}
+
+/// Takes the machine away again.
+pub(super) fn take_machine(milan: &Api) {
+    milan.delete(&machine_path()).unwrap();
+}
+
+fn machine_path() -> String {
+    format!("/api/v1/nodes/{MACHINE}")
+}
+
 /// Puts a pod of half a core on a node, and waits until it is in Milan.
 pub(super) async fn put(world: &World<'_>, name: &str, node: &str, metadata: Value) {
     place(world, name, node, (metadata, json!({}))).await;
 }
 
 /// The same with more in its metadata and in its spec.
-pub(super) async fn place(
-    world: &World<'_>,
-    name: &str,
-    node: &str,
-    (metadata, spec): (Value, Value),
-) {
+pub(super) async fn place(world: &World<'_>, name: &str, node: &str, more: (Value, Value)) {
+    make(world, name, node, more);
+    let there = || async {
+        remote(&world.milan.api).iter().any(|pod| pod["metadata"]["name"] == name).then_some(())
+    };
+    until(&format!("{name} in Milan"), there).await;
+}
+
+/// The same, whatever comes of it in Milan.
+pub(super) fn make(world: &World<'_>, name: &str, node: &str, (metadata, spec): (Value, Value)) {
     let requests = json!({ "cpu": "500m", "memory": "64Mi" });
     let mut pod = json!({
         "metadata": { "name": name },
@@ -99,8 +137,4 @@ pub(super) async fn place(
         }
     }
     world.rome.api.create(&format!("/api/v1/namespaces/{HOME}/pods"), &pod).unwrap();
-    let there = || async {
-        remote(&world.milan.api).iter().any(|pod| pod["metadata"]["name"] == name).then_some(())
-    };
-    until(&format!("{name} in Milan"), there).await;
 }

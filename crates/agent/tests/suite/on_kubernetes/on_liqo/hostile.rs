@@ -1,6 +1,6 @@
 //! A requester that wants more than it was given, with the certificates that Liqo really gave to it.
-//! Each attempt comes to nothing, and is counted: by the agent, or by the API server whose policies
-//! refused it.
+//! Each attempt comes to nothing, and is counted and written down: by the agent, or by the API server whose
+//! policies refused it.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,10 @@ use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
 use sublet_testkit::{Controller, Process};
 
-use super::guests::{HOME, offload, place, remote, stay_home};
+use super::audited::is_audited;
+use super::guests::{
+    HOME, bind, has_ended, offload, place, pod_abroad, remote, stay_home, take_machine,
+};
 use super::snapshot::Snapshot;
 use super::world::{World, condition, is_gone, small, stolen, when, when_gone};
 use crate::on_kubernetes::logged::is_logged;
@@ -83,6 +86,11 @@ pub(super) fn slice(name: &str, class: &str, cpu: &str) -> Value {
 
 const CLASS: &str = "sublet.io/reservation";
 
+/// The policies that refuse it.
+pub(super) const SLICES: &str = "sublet-liqo-slices";
+/// See [`SLICES`].
+pub(super) const PODS: &str = "sublet-liqo-pods";
+
 /// Rome's own Liqo, which removes in Milan what is not in Rome: a rogue would not let it.
 pub(super) fn replicator<'a>(world: &'a World<'_>) -> &'a Process {
     world.rig.liqo[0].controller(Controller::Replicator).unwrap()
@@ -112,6 +120,11 @@ pub(super) async fn is_decided(world: &World<'_>, decision: &str, times: u64) {
     let what = format!("{decision} for the {times}. time");
     until(&what, || async { (decided(world, decision) >= times).then_some(()) }).await;
     assert_eq!(decided(world, decision), times, "{decision}");
+}
+
+/// Has it as long to end as what is over has?
+pub(super) fn is_hurried(pod: &Value) -> bool {
+    pod["metadata"]["deletionGracePeriodSeconds"] == 10
 }
 
 fn is_denied(slice: &Value) -> bool {
@@ -173,6 +186,7 @@ pub(super) async fn whoever_poses_as_another_gets_nothing(world: &mut World<'_>)
     let refused = rogue.create(world, &posing).unwrap_err();
     assert!(refused.contains("in its own name alone"), "{refused}");
     assert!(refusals(world) > known, "what a policy refuses is counted");
+    is_audited(world, "rome", SLICES, "in its own name alone").await;
     world.milan.api.delete("/api/v1/namespaces/liqo-tenant-turin").unwrap();
 
     // With a certificate it would like to be an administrator.
@@ -251,44 +265,36 @@ pub(super) fn forged(user: &str) -> String {
     BASE64.encode(params.serialize_request(&key).unwrap().pem().unwrap())
 }
 
-/// A pod that would take days to end, on a machine whose kubelet nobody hurries.
+/// A pod that would take as long to end as it may, on a machine whose kubelet nobody hurries.
 pub(super) async fn whoever_clings_to_what_is_over_loses_it(world: &mut World<'_>) {
     let before = Snapshot::of(world).await;
     let names = ["over", "no_reservation"];
     let [over, no_reservation] = names.map(|name| decided(world, name));
     world.keep("rsv-cling", &small()).await;
     offload(world).await;
-    let spec = json!({ "terminationGracePeriodSeconds": 1_000_000 });
+    let spec = json!({ "terminationGracePeriodSeconds": 600 });
     place(world, "guest", "rsv-cling", (json!({}), spec)).await;
     let (cluster, pods) = (Rogue::of_cluster(world), Rogue::of_slice(world, "rsv-cling"));
     let mut copy: Value = serde_json::from_str(
         &pods.kubectl(world, &["get", "shadowpods", "guest", "-o", "json"]).unwrap(),
     )
     .unwrap();
-    let there = format!("/api/v1/namespaces/{HOME}-rome/pods/guest");
-    let milan = &world.milan.api;
-    milan.create("/api/v1/nodes", &json!({ "metadata": { "name": "machine" } })).unwrap();
-    let binding = json!({
-        "metadata": { "name": "guest" },
-        "target": { "apiVersion": "v1", "kind": "Node", "name": "machine" },
-    });
-    milan.create(&format!("{there}/binding"), &binding).unwrap();
+    let (there, milan) = (pod_abroad("guest"), &world.milan.api);
+    bind(milan, "guest");
 
     // Milan is told that nobody waits any more, and Rome does nothing.
     replicator(world).kill();
     world.tell_end("rsv-cling");
     let over_now = Order { duty: Duty::Gone, ..world.milan.order("rsv-cling", &small()) };
-    let is_hurried = |pod: &Value| pod["metadata"]["deletionGracePeriodSeconds"] == 10;
     tokio::join!(world.milan.is_gone(&over_now), async {
         when(milan, &there, is_hurried).await;
-        // As the kubelet does when the time is over.
-        milan.delete(&format!("{there}?gracePeriodSeconds=0")).unwrap();
+        has_ended(milan, "guest");
     });
     world.forget("rsv-cling");
     is_decided(world, "over", over + 1).await;
     is_logged(&["a slice is denied", "rsv-cling", "is over"]).await;
     assert_eq!(remote(milan).len(), 0);
-    milan.delete("/api/v1/nodes/machine").unwrap();
+    take_machine(milan);
 
     // Rome brings the slice back, and its pods.
     cluster.create(world, &slice("rsv-cling", CLASS, "2")).unwrap();

@@ -59,6 +59,7 @@ mod linking;
 mod links;
 mod world;
 mod snapshot;
+mod audited;
 mod guests;
 mod granting;
 mod enforcing;

@@ -8,9 +8,10 @@ use sublet_crds::Obstacle;
 use sublet_crds::condition::Reason;
 use sublet_testkit::{Controller, Signal};
 
+use super::audited::is_audited;
 use super::enforcing::{Hooks, does_not_lend};
 use super::guests::{offload, place, pod_path, put, remote, stay_home};
-use super::hostile::{Rogue, refusals};
+use super::hostile::{PODS, Rogue, refusals};
 use super::snapshot::Snapshot;
 use super::world::{Town, World, condition, is_gone, is_late, small, when, when_gone};
 use crate::on_kubernetes::until::until;
@@ -104,6 +105,9 @@ pub(super) async fn nobody_holds_on_to_what_is_over(world: &mut World<'_>) {
     let refused = kubectl(&orphaning).unwrap_err();
     assert!(refused.contains("may not leave pods behind"), "{refused}");
     assert!(refusals(world) >= known + 2, "what a policy refuses is counted");
+    for why in ["may not hold on to a pod", "may not leave pods behind"] {
+        is_audited(world, "rsv-held-", PODS, why).await;
+    }
     let held = json!({ "metadata": { "finalizers": ["example.com/held"] } });
     world.milan.api.patch(&world.milan.slice("rsv-held"), &held).unwrap();
     world.end("rsv-held").await;
