@@ -294,7 +294,7 @@ impl Planner {
         self.confirming = confirms_clock(&batch);
         let bytes = u64::try_from(batch.body.size()).unwrap_or(u64::MAX);
         self.outlets.written.fetch_add(bytes, Ordering::Relaxed);
-        if self.outlets.desk.is_quick() {
+        if self.outlets.desk.is_quick(&batch) {
             // Nobody who has an answer waits for the disk with us.
             tell(self.due.drain(..));
         }

@@ -1,8 +1,8 @@
 //! The way to the log: a thread that waits for it, so that planning need not.
 //!
 //! Only one batch is on its way at a time, and the [`Committer`] travels with it: whoever has it may
-//! write. While the log is quick, the planning thread writes itself: to wake another thread and be
-//! woken by it takes as long as the disk does.
+//! write. While the log is quick, the planning thread writes what is not much itself: to wake another
+//! thread and be woken by it takes as long as the disk does.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -25,6 +25,8 @@ const LOOKS: u32 = 500;
 pub const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// A log that took less than this the last time is quick.
 const QUICK: Duration = Duration::from_millis(1);
+/// Of more events than these it is worth while to plan the next ones meanwhile.
+const FEW: usize = 64;
 
 /// What the writing thread is to do.
 pub(super) enum Job {
@@ -74,10 +76,10 @@ impl Desk {
         self.committer.is_some()
     }
 
-    /// Would a batch be written at once, with the planning thread waiting for it?
-    pub(super) fn is_quick(&self) -> bool {
+    /// Would this be written at once, with the planning thread waiting for it?
+    pub(super) fn is_quick(&self, batch: &Batch) -> bool {
         // One that others write too is on another machine, and may fall silent at any time.
-        !self.is_shared() && self.took < QUICK
+        !self.is_shared() && self.took < QUICK && batch.body.events().len() <= FEW
     }
 
     /// Writes a batch. What became of it is known now, or will be told.
@@ -86,7 +88,7 @@ impl Desk {
         batch: Batch,
         machine: &Machine,
     ) -> Result<Option<Commit>, Error> {
-        if !self.is_quick() {
+        if !self.is_quick(&batch) {
             return self.hand_over(Job::Write(batch), machine).map(|()| None);
         }
         let Some(committer) = &mut self.committer else { return Err(Error::Panicked) };
