@@ -168,8 +168,9 @@ impl Record {
         let previous = after.checksum;
         let millis = time.as_millis();
         let Body { events, text: list } = body;
-        // JSON is UTF-8, so nothing is lost.
-        let list = String::from_utf8(list).unwrap_or_default();
+        // JSON is UTF-8. If it should not be, nothing is written: a record without them would lose them.
+        let list = String::from_utf8(list)
+            .map_err(|error| Error::Events(serde::ser::Error::custom(error)))?;
         let envelope = format!(
             "{begin},\"revision\":{revision},\"writer\":\"{writer}\",\"time\":{millis},\
              \"previous\":\"{previous}\",\"events\":[",

@@ -1,7 +1,7 @@
 //! The engine on threads: one plans, one writes, and a handle for everybody else.
 //!
-//! The planning thread plans the next batch while the writing thread has one; on a quick log it writes
-//! itself, without a change of threads. The queue is bounded; a full one is an
+//! The planning thread plans the next batch while the writing thread has one; what is not
+//! much it writes itself on a quick log, without a change of threads. The queue is bounded; a full one is an
 //! answer (`Overloaded`), not a wait. A caller that gives up loses nothing: its command is done all
 //! the same, and its key finds the answer. When either thread ends for a reason that was not asked
 //! for, the other ends too, everybody who waits is told, and [`Running::join`] says why, so that the
