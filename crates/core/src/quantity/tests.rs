@@ -28,6 +28,13 @@ fn constructors_print_what_kubernetes_prints() {
 }
 
 #[test]
+fn a_binary_amount_that_1024_does_not_divide_prints_as_bare_digits_as_in_kubernetes() {
+    for (text, printed) in [("218.75Ki", "224000"), ("1.5Ki", "1536"), ("15.625Mi", "16000Ki")] {
+        assert_eq!(text.parse::<Quantity>().expect(text).to_string(), printed);
+    }
+}
+
+#[test]
 fn offers_round_down_and_requests_round_up() {
     let cpu: Quantity = "1500001u".parse().expect("a quantity");
     assert_eq!((cpu.to_milli(Round::Down), cpu.to_milli(Round::Up)), (Ok(1500), Ok(1501)));
