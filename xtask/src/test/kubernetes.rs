@@ -22,20 +22,20 @@ const LIQO_MODULE: &str = "on_liqo::";
 /// Clusters that start at once take the cores from each other.
 const THREADS: &str = "--test-threads=2";
 /// With Liqo on them they wait much of the time, for its pauses and for their own deadlines.
-const LIQO_AT_ONCE: usize = 4;
+const LIQO_AT_ONCE: usize = 6;
 /// Those with Liqo that take longest, the longest first: whoever begins last ends last.
 const LONGEST: [&str; 11] = [
     "::two_clusters_are_linked",
     "::an_end_comes",
-    "::a_pair_has_one_slice",
     "::a_reservation_ends",
-    "::entire::",
     "::a_link_that_goes",
+    "::entire::",
+    "::a_pair_has_one_slice",
     "::a_slice_is_exactly",
-    "::liqoctl_is_not_believed",
-    "::killed::",
     "::what_somebody_breaks",
     "::crowd::",
+    "::liqoctl_is_not_believed",
+    "::killed::",
 ];
 /// What tells the programs of Kubernetes and Liqo to collect garbage less often: a fifth of what a pair costs to
 /// start, for memory that is there.

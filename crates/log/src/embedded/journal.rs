@@ -61,15 +61,15 @@ impl Journal {
         self.ends.swap(false, Ordering::AcqRel)
     }
 
-    /// Its length, if so much of it is not copied yet that it is worth while.
+    /// Its length, if it is long, and so much of it is not copied yet that it is worth while.
     pub(super) fn wants_copy(&self) -> Option<usize> {
         if self.failed.load(Ordering::Acquire) {
             return None;
         }
-        let (bytes, options) = (self.bytes(), self.options);
+        let bytes = self.bytes();
         let left = bytes.saturating_sub(self.copied.load(Ordering::Acquire));
-        let enough = if self.is_long() { LITTLE_BYTES } else { options.copy_bytes };
-        (left >= enough.min(options.checkpoint_bytes).max(1)).then_some(bytes)
+        let enough = LITTLE_BYTES.min(self.options.checkpoint_bytes).max(1);
+        (self.is_long() && left >= enough).then_some(bytes)
     }
 
     /// All of it was copied when it had that length. Where it began anew meanwhile, somewhat less is
@@ -95,25 +95,19 @@ impl Journal {
 mod tests {
     use super::*;
 
-    const OPTIONS: Options = Options {
-        copy_bytes: 500_000,
-        checkpoint_bytes: 1_000_000,
-        overdue_bytes: usize::MAX,
-        room_bytes: 0,
-    };
+    const OPTIONS: Options =
+        Options { checkpoint_bytes: 1_000_000, overdue_bytes: usize::MAX, room_bytes: 0 };
 
     #[test]
-    fn it_is_copied_a_little_at_a_time_and_ended_by_a_commit_once_it_is_long() {
-        let journal = Journal::new(OPTIONS, 499_999);
-        assert_eq!(journal.wants_copy(), None, "too little");
-        journal.add(1);
-        let first = journal.bytes();
-        assert_eq!(journal.wants_copy(), Some(first));
-        journal.copied(first);
+    fn it_is_copied_once_it_is_long_until_little_is_left_and_ended_by_a_commit() {
+        let journal = Journal::new(OPTIONS, 500_000);
         journal.end_soon();
         assert_eq!((journal.wants_copy(), journal.take_end()), (None, false), "not long yet");
         journal.add(500_000);
-        journal.copied(journal.bytes());
+        let first = journal.bytes();
+        assert_eq!(journal.wants_copy(), Some(first));
+        journal.copied(first);
+        assert_eq!(journal.wants_copy(), None, "nothing is left");
         journal.add(LITTLE_BYTES);
         assert_eq!(journal.wants_copy(), Some(journal.bytes()), "as little as can be is left");
         journal.end_soon();

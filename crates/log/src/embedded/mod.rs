@@ -17,7 +17,7 @@
 //! one flipped bit there would shorten the log. The head is noted beside it, so a log that comes
 //! back shorter than what was acknowledged is refused. The note is not synced with each commit: a
 //! killed process loses nothing of it, but a power loss may take it back to what was synced last
-//! (at the first append of a process, and at each checkpoint, every 8 MiB or so). From there on, and
+//! (at the first append of a process, and at each checkpoint, every 32 MiB or so). From there on, and
 //! only after a power loss, a damaged end of the journal cannot be told from one that was never
 //! written. Everything before it is still guarded by the chain of checksums.
 //!
@@ -71,10 +71,9 @@ const SCRATCH: &str = "sublet.db-shm";
 /// How a log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The journal is copied into the database beside the appends whenever about this much was added
-    /// to it: so little that the disk is not busy with it for long.
-    pub copy_bytes: usize,
-    /// When it has become so long, the next append ends the checkpoint: so much that this is rare.
+    /// When the journal has become so long, it is copied into the database beside the appends, and a
+    /// later one ends the checkpoint. Each copy makes appends wait for its syncs, a small one as much as a
+    /// large one: so much that this is rare.
     pub checkpoint_bytes: usize,
     /// An append copies it itself when it has become so long: nobody tends the log.
     pub overdue_bytes: usize,
@@ -85,9 +84,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let (copy_bytes, checkpoint_bytes) = (512 * 1024, 8 * 1024 * 1024);
-        let (overdue_bytes, room_bytes) = (64 * 1024 * 1024, checkpoint_bytes + copy_bytes);
-        Self { copy_bytes, checkpoint_bytes, overdue_bytes, room_bytes }
+        let (checkpoint_bytes, overdue_bytes) = (32 * 1024 * 1024, 128 * 1024 * 1024);
+        Self { checkpoint_bytes, overdue_bytes, room_bytes: checkpoint_bytes + 2 * 1024 * 1024 }
     }
 }
 

@@ -80,8 +80,8 @@ impl Embedded {
         last.map_or(Ok(()), |last| self.drop_records(last.head()))
     }
 
-    /// Copies the journal into the database beside the appends, a little each time, so that the disk
-    /// is never busy with it for long; says whether there was something, and all of it was copied.
+    /// Copies a journal that has become long into the database beside the appends, and then what came
+    /// meanwhile, until little is left; says whether there was something, and all of it was copied.
     pub(super) fn copy_journal(&self) -> Result<bool, StoreError> {
         let _upkeep = self.upkeep.lock();
         let Some(copier) = &self.copier else { return Ok(false) };

@@ -109,7 +109,7 @@ fn endless(folder: &Path) {
     // Checkpoints are frequent, so that kills hit them too: those that appends make, and those that
     // are made beside them.
     let (checkpoint_bytes, overdue_bytes, room_bytes) = (15_000, 60_000, 100_000);
-    let options = Options { checkpoint_bytes, overdue_bytes, room_bytes, ..Options::default() };
+    let options = Options { checkpoint_bytes, overdue_bytes, room_bytes };
     let log = Embedded::open_with(folder, options).unwrap();
     std::thread::scope(|threads| {
         threads.spawn(|| tend_for_ever(&log));
@@ -142,7 +142,7 @@ fn append_for_ever(log: &dyn Log) {
 /// Little of everything: each write is one that may fail.
 fn small() -> Options {
     let (checkpoint_bytes, overdue_bytes, room_bytes) = (10_000, 40_000, 12_000);
-    Options { checkpoint_bytes, overdue_bytes, room_bytes, ..Options::default() }
+    Options { checkpoint_bytes, overdue_bytes, room_bytes }
 }
 
 /// Says `failed` where it fails, and `acknowledged after failure` if the log should ever do so; true

@@ -85,7 +85,7 @@ fn the_embedded_home_keeps_the_contract() {
 #[test]
 fn the_embedded_home_keeps_the_contract_however_short_its_journal_is_kept() {
     for checkpoint_bytes in [0, 8192] {
-        let options = Options { checkpoint_bytes, ..Options::default() };
+        let options = Options { checkpoint_bytes, room_bytes: 0, ..Options::default() };
         passes(&|| Ok(Box::new(InFolder(tempfile::tempdir()?, options))));
     }
 }

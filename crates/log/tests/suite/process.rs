@@ -62,7 +62,7 @@ fn a_log_in_use_is_looked_at_beside_its_writer() {
 fn a_journal_that_somebody_looks_at_is_copied_when_the_look_is_over() {
     let folder = quick_folder();
     let (checkpoint_bytes, overdue_bytes, room_bytes) = (50_000, 100_000, 0);
-    let options = Options { checkpoint_bytes, overdue_bytes, room_bytes, ..Options::default() };
+    let options = Options { checkpoint_bytes, overdue_bytes, room_bytes };
     let log = Embedded::open_with(folder.path(), options).unwrap();
     let journal = || folder.path().join("sublet.db-wal").metadata().unwrap().len();
     grow(&log, 3);

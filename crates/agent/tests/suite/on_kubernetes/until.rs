@@ -10,6 +10,9 @@ use tokio::time::{Instant, sleep, timeout};
 pub(super) const PATIENCE: Duration = Duration::from_mins(3);
 /// Each look costs an API server and an agent something, and they share the cores with what is waited for.
 const PAUSE: Duration = Duration::from_millis(60);
+/// What takes long is looked at less often: by this share of what was waited already, and at most so many pauses.
+const SHARE: u32 = 8;
+const PAUSES_MAX: u32 = 5;
 /// One look and its pause count as no more than this: a machine that stood still has not waited.
 const TURN_MAX: Duration = Duration::from_secs(2);
 
@@ -21,7 +24,7 @@ where
     within(PAUSE, PATIENCE, look).await.unwrap_or_else(|| panic!("never came: {what}"))
 }
 
-/// The same with such a pause between two looks; none if it did not come in this time.
+/// The same with such a pause between the first two looks; none if it did not come in this time.
 pub(super) async fn within<T, F>(
     pause: Duration,
     limit: Duration,
@@ -35,7 +38,7 @@ where
         let begun = Instant::now();
         match timeout(limit, look()).await {
             Ok(Some(found)) => return Some(found),
-            Ok(None) => sleep(pause).await,
+            Ok(None) => sleep((waited / SHARE).clamp(pause, pause * PAUSES_MAX)).await,
             // It hangs, or the machine does: it is looked at once more, and hardly ever a third time.
             Err(_) => waited += limit / 2,
         }

@@ -18,40 +18,34 @@ use super::world::{IDLE, Town, World};
 use crate::on_kubernetes::until::until;
 
 pub(super) async fn a_link_comes_from_nothing_and_leaves_nothing(world: &mut World) {
-    let mut times = Vec::new();
-    for _ in 0..3 {
-        let course = Arc::new(Mutex::new(Vec::new()));
-        let clock = Stopwatch::start();
-        let watching = |town: &'static str| -> Hook {
-            let course = Arc::clone(&course);
-            Arc::new(move |step| {
-                let at = clock.elapsed().as_millis();
-                course.lock().unwrap().push(format!("{at} ms {town}: {step}"));
-                std::future::ready(()).boxed()
-            })
-        };
-        world.rome.restart(Some(watching("rome"))).await;
-        world.milan.restart(Some(watching("milan"))).await;
-        world.linked().await;
-        times.push(clock.elapsed());
-        let letters: Vec<_> = world.relay.sent().iter().map(kind).collect();
-        let nonce = Town::secret("rome", "liqo-nonce");
-        let before = world.milan.api.get(&nonce).unwrap()["metadata"]["uid"].clone();
-        assert_eq!(world.rome.counted("sublet_agent_links{side=\"requester\",state=\"ready\"}"), 1);
+    let course = Arc::new(Mutex::new(Vec::new()));
+    let clock = Stopwatch::start();
+    let watching = |town: &'static str| -> Hook {
+        let course = Arc::clone(&course);
+        Arc::new(move |step| {
+            let at = clock.elapsed().as_millis();
+            course.lock().unwrap().push(format!("{at} ms {town}: {step}"));
+            std::future::ready(()).boxed()
+        })
+    };
+    world.rome.restart(Some(watching("rome"))).await;
+    world.milan.restart(Some(watching("milan"))).await;
+    world.linked().await;
+    eprintln!("linked after {:?}", clock.elapsed());
+    let letters: Vec<_> = world.relay.sent().iter().map(kind).collect();
+    let nonce = Town::secret("rome", "liqo-nonce");
+    let before = world.milan.api.get(&nonce).unwrap()["metadata"]["uid"].clone();
+    assert_eq!(world.rome.counted("sublet_agent_links{side=\"requester\",state=\"ready\"}"), 1);
 
-        // It is not made twice.
-        world.linked().await;
-        assert_eq!(world.milan.api.get(&nonce).unwrap()["metadata"]["uid"], before);
-        if times.len() == 3 {
-            eprintln!("{}\n{letters:?}", course.lock().unwrap().join("\n"));
-        }
+    // It is not made twice.
+    world.linked().await;
+    assert_eq!(world.milan.api.get(&nonce).unwrap()["metadata"]["uid"], before);
+    eprintln!("{}\n{letters:?}", course.lock().unwrap().join("\n"));
 
-        let clock = Stopwatch::start();
-        world.unused().await;
-        world.over().await;
-        eprintln!("unlinked, with nothing left, after {:?}", clock.elapsed());
-    }
-    eprintln!("linked after {times:?}");
+    let clock = Stopwatch::start();
+    world.unused().await;
+    world.over().await;
+    eprintln!("unlinked, with nothing left, after {:?}", clock.elapsed());
 }
 
 pub(super) async fn both_directions_of_a_pair_coexist(world: &mut World) {
