@@ -38,6 +38,7 @@ pub fn check(ledger: &Ledger) -> Vec<Violation> {
     for reservation in ledger.reservations(None) {
         check_reservation(ledger, reservation, &mut found);
     }
+    check_keys(ledger, &mut found);
     check_accounts(ledger, &mut found);
     check_queues(ledger, &mut found);
     found
@@ -64,6 +65,28 @@ fn check_reservation(ledger: &Ledger, reservation: &Reservation, found: &mut Vec
     expect("holds-less-than-promised", grant.amounts.fits_in(&grant.held));
     let deadline = reservation.phase() == Phase::Reserved || grant.activate_by.is_none();
     expect("active-with-deadline", deadline || reservation.phase() != Phase::Active);
+}
+
+/// Every key stands for a reservation that was made under it, or for a tombstone that time will find.
+fn check_keys(ledger: &Ledger, found: &mut Vec<Violation>) {
+    let mut tombstones = BTreeSet::new();
+    for (requester, key, bond) in ledger.bonds() {
+        match bond {
+            Bond::Tombstone(_) => {
+                tombstones.insert((requester.clone(), key.clone()));
+            }
+            Bond::Reservation(id) => {
+                let made = ledger.reservation(id);
+                let under =
+                    |r: &Reservation| r.requester == *requester && r.key.as_ref() == Some(key);
+                if !made.is_some_and(under) {
+                    found.push(violation("key-dangles", format!("{key} of {requester}: {id}")));
+                }
+            }
+        }
+    }
+    let far = crate::time::Time::from_millis(u64::MAX);
+    compare("tombstones", tombstones, ledger.tombstones_before(far).collect(), found);
 }
 
 /// What each cluster lends and borrows, summed up from zero.
@@ -180,7 +203,7 @@ pub fn judge(ledger: &Ledger, at: Stamp, event: &Event) -> Option<Violation> {
             judge_taking(ledger, at, &grant.provider, &growth, basis)
         }
         Event::Ended { id, confirmation, .. } => {
-            judge_return(ledger.reservation(*id)?, *confirmation)
+            judge_return(ledger, ledger.reservation(*id)?, *confirmation)
         }
         _ => None,
     }
@@ -188,13 +211,19 @@ pub fn judge(ledger: &Ledger, at: Stamp, event: &Event) -> Option<Violation> {
 
 /// Does capacity come back only as its provider's word, silence or loss allows? (That an agent is
 /// too old to confirm is known to the market alone, so `Unconfirmed` is believed.)
-fn judge_return(reservation: &Reservation, confirmation: Confirmation) -> Option<Violation> {
+fn judge_return(
+    ledger: &Ledger,
+    reservation: &Reservation,
+    confirmation: Confirmation,
+) -> Option<Violation> {
     let confirmed = matches!(&reservation.state, State::Releasing(grant, _)
         if grant.acknowledged == grant.generation);
+    let standing = || ledger.standing(&reservation.grant()?.provider);
     let safe = match confirmation {
         Confirmation::Confirmed => confirmed,
         Confirmation::NothingHeld => reservation.holding().is_none(),
-        Confirmation::Unconfirmed | Confirmation::ProviderLost => true,
+        Confirmation::ProviderLost => standing().is_some_and(|standing| standing.lost.is_some()),
+        Confirmation::Unconfirmed => true,
     };
     (!safe).then(|| violation("returns-unconfirmed", format!("{confirmation:?}: {reservation:?}")))
 }

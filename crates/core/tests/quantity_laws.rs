@@ -20,11 +20,16 @@ fn quantities() -> impl Strategy<Value = Quantity> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// Only bare digits may come from a binary amount and read as a decimal one: `218.75Ki` is `224000`,
+    /// and that is `224k`, as in Kubernetes.
     #[test]
     fn printing_and_reading_gives_the_same_amount_and_text(q in quantities()) {
-        let again: Quantity = q.to_string().parse().expect("what we print is a quantity");
+        let printed = q.to_string();
+        let again: Quantity = printed.parse().expect("what we print is a quantity");
         prop_assert_eq!(&again, &q);
-        prop_assert_eq!(again.to_string(), q.to_string());
+        let settled = again.to_string();
+        let bare = printed.bytes().all(|b| b == b'-' || b.is_ascii_digit());
+        prop_assert!(settled == printed || bare, "{} became {}", printed, settled);
     }
 
     #[test]

@@ -90,7 +90,12 @@ impl Report {
 
 /// Checks the whole log. An error means that it could not be looked at, not that it is bad.
 pub fn check(log: &dyn Log) -> Result<Report, ReadError> {
-    let mut report = Report { oldest: oldest(log)?, head: log.head()?, ..Report::default() };
+    let oldest = match oldest(log) {
+        // It is there, and is found below.
+        Err(ReadError::Corrupt { .. }) => Revision(1),
+        known => known?,
+    };
+    let mut report = Report { oldest, head: log.head()?, ..Report::default() };
     let snapshot = match log.snapshot() {
         Ok(snapshot) => snapshot,
         Err(ReadError::Corrupt { what, source }) => {

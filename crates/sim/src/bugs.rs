@@ -113,5 +113,5 @@ pub fn shortens() -> Option<Shortened> {
     let sound = short.play(false).violation.is_none();
     let fails = again.violation.is_some_and(|found| found.invariant == invariant);
     let after = again.steps.len();
-    (fails && sound && after < before).then_some(Shortened { before, after, invariant })
+    (fails && sound && after * 2 < before).then_some(Shortened { before, after, invariant })
 }

@@ -48,13 +48,25 @@ impl Plan {
         line
     }
 
-    /// Plays it.
+    /// Plays it. If something panics, it is told how to see that again.
     pub fn play(&self, keep_lines: bool) -> Outcome {
+        let _playing = Playing(self);
         let mut setup = Setup::of(self.seed);
         self.without.iter().for_each(|part| setup.leave_out(*part));
         let mut script = Script::of(&setup);
         script.only.clone_from(&self.only);
         World::new(setup, keep_lines).run(script, self.ops)
+    }
+}
+
+/// Names the plan when it ends in a panic.
+struct Playing<'a>(&'a Plan);
+
+impl Drop for Playing<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("this panicked; see it again: {}", self.0.command_line());
+        }
     }
 }
 

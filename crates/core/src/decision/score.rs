@@ -1,4 +1,5 @@
-//! How well a provider suits a request: the Go system's two formulas in integers, and ours.
+//! How well a provider suits a request: the Go system's two formulas in integers, and ours. (That one
+//! also takes a tenth off the score of a provider that names a price; here price has its strategy.)
 //!
 //! A share is counted in parts of 2⁵⁶, rounded down: `share(part, whole) = part · 2⁵⁶ / whole`. The
 //! headroom that a request leaves of one resource is `share(room) − share(request)`; a provider's

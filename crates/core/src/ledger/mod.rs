@@ -216,6 +216,12 @@ impl Ledger {
         self.keys(requester)?.get(key).copied()
     }
 
+    /// All keys that are remembered, and what they stand for.
+    pub fn bonds(&self) -> impl Iterator<Item = (&ClusterId, &Key, Bond)> {
+        let bonds = |(requester, keys)| core::iter::zip(core::iter::repeat(requester), keys);
+        self.keys.iter().flat_map(bonds).map(|(requester, (key, bond))| (requester, key, *bond))
+    }
+
     /// How many keys of a requester are remembered, tombstones included.
     pub fn key_count(&self, requester: &ClusterId) -> usize {
         self.keys.get(requester).map_or(0, BTreeMap::len)

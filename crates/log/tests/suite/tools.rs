@@ -190,9 +190,15 @@ fn fsck_finds_what_is_sound_but_impossible() {
 }
 
 /// A log that serves what it is told to, sound or not.
+#[derive(Default)]
 struct Tampered {
     records: Vec<Record>,
     snapshot: Option<Snapshot>,
+    /// These cannot be read.
+    bad: Vec<Revision>,
+    bad_snapshot: bool,
+    /// Where it says that it stands, if not at the last record.
+    head: Option<Head>,
 }
 
 impl Log for Tampered {
@@ -200,17 +206,19 @@ impl Log for Tampered {
         Err(AppendError::Fatal("read only".into()))
     }
     fn head(&self) -> Result<Head, ReadError> {
-        Ok(self.records.last().map(Record::head).unwrap_or_default())
+        Ok(self.head.or(self.records.last().map(Record::head)).unwrap_or_default())
     }
     fn read(&self, from: Revision, limit: usize) -> Result<Vec<Record>, ReadError> {
         let later = self.records.iter().filter(|record| record.revision() >= from);
-        Ok(later.take(limit).cloned().collect())
+        let some: Vec<_> = later.take(limit).cloned().collect();
+        let bad = some.iter().find(|record| self.bad.contains(&record.revision()));
+        bad.map_or(Ok(some.clone()), |bad| Err(corrupt(&format!("revision {}", bad.revision()))))
     }
     fn follow(&self, from: Revision, limit: usize, _: Duration) -> Result<Vec<Record>, ReadError> {
         self.read(from, limit)
     }
     fn snapshot(&self) -> Result<Option<Snapshot>, ReadError> {
-        Ok(self.snapshot.clone())
+        if self.bad_snapshot { Err(corrupt("the snapshot")) } else { Ok(self.snapshot.clone()) }
     }
     fn put_snapshot(&self, _: &Snapshot) -> Result<(), StoreError> {
         Ok(())
@@ -231,7 +239,7 @@ fn fsck_finds_gaps_swaps_and_foreign_snapshots() {
     let log = Memory::new();
     let records = grow(&log, 6);
     let tampered = |records: Vec<Record>, snapshot| {
-        let log = Tampered { records, snapshot };
+        let log = Tampered { records, snapshot, ..Tampered::default() };
         let report = fsck::check(&log).unwrap();
         assert_eq!(report.severity(), Some(Severity::Corrupt));
         codes(&log)
@@ -253,6 +261,31 @@ fn fsck_finds_gaps_swaps_and_foreign_snapshots() {
     empty.advance(elsewhere.stamp()).unwrap();
     let foreign = Snapshot::of(elsewhere, &empty).unwrap();
     assert_eq!(tampered(records, Some(foreign)), ["snapshot-foreign"]);
+}
+
+fn corrupt(what: &str) -> ReadError {
+    ReadError::Corrupt { what: what.to_owned(), source: "a flipped bit".into() }
+}
+
+#[test]
+fn fsck_finds_what_cannot_be_read_and_reads_on() {
+    let records = grow(&Memory::new(), 6);
+    let found = |log: Tampered| {
+        let report = fsck::check(&log).unwrap();
+        assert_eq!(report.severity(), Some(Severity::Corrupt));
+        let found = report.findings.iter().map(|finding| (finding.code, finding.revision));
+        (report.records, found.collect::<Vec<_>>())
+    };
+    let sound = || Tampered { records: records.clone(), ..Tampered::default() };
+    for bad in [Revision(1), Revision(3), Revision(6)] {
+        let log = Tampered { bad: vec![bad], ..sound() };
+        assert_eq!(found(log), (5, vec![("record-unreadable", Some(bad))]));
+    }
+    let log = Tampered { bad_snapshot: true, ..sound() };
+    assert_eq!(found(log), (6, vec![("snapshot-unreadable", None)]));
+    let head = Head { revision: Revision(8), ..records[5].head() };
+    let log = Tampered { head: Some(head), ..sound() };
+    assert_eq!(found(log), (6, vec![("records-missing", Some(Revision(7)))]));
 }
 
 fn restorer() -> Restorer {

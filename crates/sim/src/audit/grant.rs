@@ -194,6 +194,8 @@ impl Auditor {
         let past = |time: Option<Time>| time.is_some_and(|time| time <= now);
         let standing = life.provider.as_ref().and_then(|p| self.standings.get(p)).cloned();
         let standing = standing.unwrap_or_default();
+        let provider = life.provider.clone().map(Actor::Cluster);
+        let requester = Actor::Cluster(life.requester.clone());
         let (branch, holds) = match reason {
             Reason::Expired => ("expired", past(life.expires)),
             Reason::NeverActivated => {
@@ -204,11 +206,11 @@ impl Auditor {
             }
             Reason::Drained => ("drained", standing.draining),
             Reason::ProviderLost => ("declared lost", standing.lost),
-            Reason::PeeringFailed => ("peering failed", *by != Actor::Broker),
-            Reason::ReleasedByRequester => {
-                ("released", *by == Actor::Cluster(life.requester.clone()))
+            Reason::PeeringFailed => {
+                ("peering failed", *by == requester || Some(by) == provider.as_ref())
             }
-            Reason::WithdrawnByProvider => ("released", *by != Actor::Broker),
+            Reason::ReleasedByRequester => ("released", *by == requester),
+            Reason::WithdrawnByProvider => ("released", Some(by) == provider.as_ref()),
             Reason::ReleasedByOperator => ("released", matches!(by, Actor::Operator(_))),
         };
         scene.sometimes.hit(branch);

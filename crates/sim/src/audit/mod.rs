@@ -5,7 +5,10 @@
 //! (names, times, amounts, events, what an event is about), none of its rules: which phases count and
 //! how things end is read anew in `phase`. All that the table names is judged by that alone. Beside
 //! it the core is asked about itself, which can only find more: its recount (I2), and whether it
-//! folds the whole log to what it loads from a snapshot (I20).
+//! folds the whole log to what it loads from a snapshot (I20). And the engine judges each event before
+//! it is written: one that it refuses never comes to the auditor, and is reported under the invariant
+//! that it would have broken (see `named` in `world::broker`). Planted bugs that only loosen planning,
+//! such as one that skips the fit, are found there.
 //!
 //! | invariant | how it is checked |
 //! |---|---|
