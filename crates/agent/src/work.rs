@@ -1,6 +1,5 @@
 //! What an agent does once it is its turn: measures, publishes, and does what the broker wants done.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,7 +96,7 @@ fn profile(config: &Config, cluster: ClusterId, peering: &dyn Peering) -> Profil
         activate: true,
         renew: true,
         stream: true,
-        backends: BTreeSet::from([peering.backend()]),
+        backends: [peering.backend()].into(),
     };
     Profile {
         name: config.advertisement_name.clone(),

@@ -37,6 +37,8 @@ use crate::taking::Taking;
 /// How often a quiet HTTP/2 connection is asked whether it lives, and how long it may take to say.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_ANSWER: Duration = Duration::from_secs(20);
+/// As many headers of one request as hyper has room for without asking for memory.
+const HEADERS_FREE: usize = 100;
 /// What one HTTP/2 request keeps of an answer that is not taken yet.
 const SEND_BYTES_MAX: usize = 256 * 1024;
 
@@ -140,7 +142,7 @@ fn h1(limits: &Limits) -> http1::Builder {
         // Runs from the end of the last answer; `Guard` bounds the headers themselves.
         .header_read_timeout(limits.idle)
         // Twice what is let through: what is beyond by less gets an answer that says so.
-        .max_headers(limits.headers * 2)
+        .max_headers((limits.headers * 2).min(HEADERS_FREE))
         .max_buf_size(limits.head_bytes * 2);
     builder
 }

@@ -46,7 +46,7 @@ pub struct Limits {
     pub uri_bytes: usize,
     /// Of all headers of one request. Twice that is read, so that an answer can say so.
     pub head_bytes: usize,
-    /// Headers of one request.
+    /// Headers of one request. Some more are read, for the same reason.
     pub headers: usize,
     /// Requests at the same time on one HTTP/2 connection.
     pub streams_per_connection: u32,

@@ -1,5 +1,6 @@
 //! The engine on real threads, on real homes of the log.
 
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
@@ -97,6 +98,40 @@ fn contend(handles: &[Handle], callers: usize) -> usize {
         })
         .collect();
     callers.into_iter().filter_map(|caller| caller.join().unwrap().then_some(())).count()
+}
+
+/// A look at much that says when it begins, and lasts until it is let go.
+fn long_look(handle: &Handle) -> (Receiver<()>, SyncSender<()>) {
+    let (begins, begun) = sync_channel(1);
+    let (let_go, gate) = sync_channel::<()>(1);
+    let look = move |_: &Books, _| {
+        begins.try_send(()).ok();
+        // A test that has failed lets everybody go.
+        gate.recv().ok();
+    };
+    drop(handle.survey(look).unwrap());
+    (begun, let_go)
+}
+
+#[test]
+fn nobody_waits_for_an_answer_until_others_have_looked_at_much() {
+    let engine = run(Memory::new());
+    let handle = engine.handle();
+    advertise(&handle, "c1", 9);
+    let (begun, let_go) = long_look(&handle);
+    begun.recv().unwrap();
+    // All of these come while the first look lasts, and the short ones are planned before the second.
+    let heard = handle.submit(request("c0", "small", 1)).unwrap();
+    let release = Which::Key(cluster("c0"), "none".parse().unwrap());
+    let by = Actor::Cluster(cluster("c0"));
+    let released = handle.submit(Command::Release { by, which: release }).unwrap();
+    let (begun, second) = long_look(&handle);
+    let_go.send(()).unwrap();
+    begun.recv().unwrap();
+    let answers = [heard, released].map(|ticket| thread::spawn(|| ticket.wait()));
+    until("an answer during the second look", || answers.iter().all(|a| a.is_finished()));
+    second.send(()).unwrap();
+    engine.stop().unwrap();
 }
 
 #[test]

@@ -3,7 +3,9 @@
 //! Soft state. It owns only what the agent measured; what is held for others is the ledger's
 //! affair, and whatever an agent sends as `reserved` never reaches this type.
 
-use alloc::{collections::BTreeMap, collections::BTreeSet, string::String, vec::Vec};
+mod backends;
+
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +13,8 @@ use crate::id::{ClusterId, Generation, ReservationId};
 use crate::reservation::Ask;
 use crate::resources::{self, Resources};
 use crate::time::Span;
+
+pub use backends::{Backend, Backends};
 
 /// Why an advertisement was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,18 +69,6 @@ pub struct GrantReport {
     pub remaining: Option<Span>,
 }
 
-/// How two clusters can be joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Backend {
-    /// Liqo through its custom resources.
-    Liqo,
-    /// The Go system's way, with kubeconfigs.
-    Liqoctl,
-    /// Nothing is joined; the instruction is the result.
-    None,
-}
-
 /// What an agent can do beyond the Go agents; one that states none is old.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -91,7 +83,7 @@ pub struct Capabilities {
     /// Reads instructions as a stream.
     pub stream: bool,
     /// How it can be joined; empty when it did not say.
-    pub backends: BTreeSet<Backend>,
+    pub backends: Backends,
 }
 
 /// What lending costs, in millionths of the currency.

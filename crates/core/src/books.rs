@@ -321,7 +321,7 @@ impl Books {
         let entry = lender.entry;
         Note {
             closed: Filter::CLOSING.into_iter().find(|one| one.closes(self, lender)),
-            backends: (&entry.advertisement.capabilities.backends).into(),
+            backends: entry.advertisement.capabilities.backends,
             received_at: entry.received_at,
         }
     }

@@ -68,6 +68,12 @@ impl<T> Backlog<T> {
         self.next()?.map(|Reverse(priority)| priority)
     }
 
+    /// Does what comes next look at much?
+    pub(super) fn next_is_survey(&self) -> bool {
+        let next = self.next().and_then(|lane| self.lanes.get(&lane)?.front());
+        next.is_some_and(|item| matches!(item.submitted.work, Work::Survey(_)))
+    }
+
     /// What comes next.
     pub(super) fn pop(&mut self) -> Option<Item<T>> {
         let lane = self.next()?;

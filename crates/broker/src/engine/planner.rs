@@ -32,6 +32,8 @@ const NOTE_EACH: Duration = Duration::from_millis(10);
 const NOTE_WITHIN: Duration = Duration::from_secs(30);
 /// How often time is looked at when nothing else happens: expiry is due within a second.
 pub const SWEEP_EVERY: Duration = Duration::from_millis(200);
+/// How long a batch gathers what has come while the disk is idle.
+const GATHER: Duration = Duration::from_millis(2);
 /// The most messages between two looks at the clock and the disk.
 const DRAIN_MAX: usize = 4096;
 
@@ -56,6 +58,8 @@ pub(super) struct Planner {
     watchers: Watchers,
     /// Who was heard and is not noted yet.
     unnoted: BTreeSet<ClusterId>,
+    /// Since when there is an open batch.
+    open_since: Option<Duration>,
     /// A batch is on its way, and its fate will be told.
     writing: bool,
     /// An operator's word on the clock is in it.
@@ -92,6 +96,7 @@ impl Planner {
             outlets,
             watchers: Watchers::default(),
             unnoted: BTreeSet::new(),
+            open_since: None,
             writing: false,
             confirming: false,
             grace,
@@ -156,7 +161,7 @@ impl Planner {
             self.engine.step(work.drain(..), self.clock.now(reading))?;
             self.sweep_if_due(reading)?;
             self.note_if_due(reading.monotonic);
-            self.write_if_idle()?;
+            self.write_if_idle(reading.monotonic)?;
             self.outlets.desk.follow_if_due(&self.machine)?;
             self.tell_watchers();
             tell(self.due.drain(..));
@@ -281,12 +286,15 @@ impl Planner {
         self.outlets.show_revoked.send_replace(revoked);
     }
 
-    fn write_if_idle(&mut self) -> Result<(), Error> {
-        // Whoever has come is planned first, as far as there is room: each batch costs a sync.
-        let more = self.engine.is_behind() && !self.engine.is_planned();
-        if more || !self.outlets.desk.is_free() {
+    /// Hands the open batch to an idle disk, unless more goes into it first.
+    fn write_if_idle(&mut self, stepped_at: Duration) -> Result<(), Error> {
+        let since = *self.open_since.get_or_insert(stepped_at);
+        let gathers =
+            self.engine.gathers() && self.machine.read().monotonic.saturating_sub(since) < GATHER;
+        if gathers || !self.outlets.desk.is_free() {
             return Ok(());
         }
+        self.open_since = None;
         let (batch, answers) = self.engine.close();
         self.due.extend(answers);
         let Some(batch) = batch else { return Ok(()) };

@@ -117,6 +117,12 @@ impl<T> Engine<T> {
         self.backlog.is_empty()
     }
 
+    /// Is there something to plan that goes into the open batch before that is written? Each batch
+    /// costs a sync; but who is answered with it does not wait until others have looked at much.
+    pub fn gathers(&self) -> bool {
+        self.is_behind() && !self.is_planned() && !self.backlog.next_is_survey()
+    }
+
     /// Is there something to plan that has room in the open batch: work that was taken in, or a
     /// waiting request that may fit by now?
     pub fn is_behind(&self) -> bool {
@@ -133,7 +139,12 @@ impl<T> Engine<T> {
             self.backlog.push(&self.policy, submitted);
         }
         let mut plans = self.retry.plans();
-        for _ in 0..PIECE {
+        for planned in 0..PIECE {
+            let is_long = self.backlog.next_is_survey();
+            if is_long && planned > 0 {
+                // It is a piece by itself.
+                return Ok(());
+            }
             let floor = self.backlog.next_priority();
             let first = floor.is_some() && !planted(Bug::NewOnesPass);
             if self.open_is_full() || first && !self.fill(floor, &mut plans, now)? {
@@ -142,6 +153,9 @@ impl<T> Engine<T> {
             let Some(mut item) = self.backlog.pop() else { break };
             let outcome = self.plan(&mut item, now)?;
             self.open(now).planned.push(Planned { item, outcome });
+            if is_long {
+                break;
+            }
         }
         self.serve_waiting(plans, now)
     }

@@ -8,7 +8,7 @@ use sublet_core::plan::Command;
 use sublet_wire::{Code, Problem, v1};
 
 use super::call::Call;
-use super::instructions::for_go;
+use super::instructions::{for_go, lent};
 use super::reply;
 use crate::authorize::{Relation, Verdict};
 
@@ -30,19 +30,16 @@ pub(super) async fn post(call: &Call) -> Result<Response, Problem> {
     // Both are handed in before either is waited for, so that they share one trip to the disk.
     let command = Command::Advertise(Box::new(advertisement));
     let taken = engine.submit(command).map_err(|failure| call.problem(failure))?;
-    let answer = call.look(move |books, _| response(books, &cluster));
+    let answer = call.look(move |books, _| {
+        let entry = books.market().entry(&cluster)?;
+        Some((v1::Advertisement::of(books, entry), lent(books, &cluster)))
+    });
     let (taken, answer) = tokio::join!(call.answer(taken), answer);
     taken?;
-    let answer = answer?.ok_or_else(not_found)?;
+    let (advertisement, lent) = answer?.ok_or_else(not_found)?;
+    let provider_instructions = for_go(&lent);
+    let answer = v1::AdvertisementResponse { advertisement, provider_instructions };
     Ok(reply::json(StatusCode::OK, &answer))
-}
-
-fn response(books: &Books, cluster: &ClusterId) -> Option<v1::AdvertisementResponse> {
-    let entry = books.market().entry(cluster)?;
-    Some(v1::AdvertisementResponse {
-        advertisement: v1::Advertisement::of(books, entry),
-        provider_instructions: for_go(books, cluster),
-    })
 }
 
 /// What a cluster said.

@@ -16,15 +16,16 @@ use crate::connection::Peer;
 const DISCARDED_MAX: usize = 256 * 1024;
 /// And for how long.
 const DISCARD_PATIENCE: Duration = Duration::from_secs(2);
+/// What is copied sooner than kept where it is.
+const COPIED_MAX: usize = 4096;
 
 /// The whole body of a call.
 pub(super) async fn read(call: &Call, mut body: Body) -> Result<Bytes, Problem> {
-    let Call { app, peer, row, headers, .. } = call;
+    let Call { app, peer, row, .. } = call;
     let is_large = row.endpoint == Endpoint::Advertise;
     let most = if is_large { limits::ADVERTISEMENT_BODY_MAX } else { limits::BODY_MAX };
-    let length = headers.get(hyper::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok());
-    let length = length.and_then(|text| text.parse::<usize>().ok());
-    if length.is_some_and(|length| length > most) {
+    // As far as it was announced.
+    if hyper::body::Body::size_hint(&body).lower() > u64::try_from(most).unwrap_or(u64::MAX) {
         discard(body).await;
         return Err(too_large(most));
     }
@@ -56,7 +57,7 @@ async fn collect(app: &App, peer: &Peer, body: &mut Body, most: usize) -> Result
         if length > limits::BODY_MAX && place.is_none() {
             place = Some(app.admission.large_body(&peer.share).map_err(busy)?);
         }
-        // Nearly always it is one piece, which needs no copy.
+        // Nearly always it is one piece.
         match first.take() {
             None if all.is_empty() => first = Some(data),
             before => {
@@ -65,7 +66,12 @@ async fn collect(app: &App, peer: &Peer, body: &mut Body, most: usize) -> Result
             }
         }
     }
-    Ok(first.unwrap_or_else(|| all.freeze()))
+    Ok(first.map_or_else(|| all.freeze(), own))
+}
+
+/// A small piece of a connection's buffer is copied, so that nothing of the buffer is kept; see [`Call`].
+fn own(piece: Bytes) -> Bytes {
+    if piece.len() <= COPIED_MAX { Bytes::copy_from_slice(&piece) } else { piece }
 }
 
 /// Reads on for a little: who is still sending when the connection closes never sees the answer.

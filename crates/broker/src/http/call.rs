@@ -3,7 +3,6 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use hyper::HeaderMap;
 use sublet_core::books::Books;
 use sublet_core::decision::explain::Explanation;
 use sublet_core::id::{ClusterId, Key};
@@ -25,7 +24,8 @@ use crate::identity::{Caller, Identity};
 use crate::orphans::Orphan;
 use crate::random;
 
-/// One request that was let in.
+/// One request that was let in. It keeps nothing of what hyper read: the connection reads on while the
+/// request waits, and would have to make a new buffer as long as a part of the old one is kept.
 pub(crate) struct Call {
     pub(crate) app: Arc<App>,
     pub(crate) peer: Arc<Peer>,
@@ -34,7 +34,8 @@ pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) path: Vec<(String, String)>,
     pub(crate) query: Vec<(String, String)>,
-    pub(crate) headers: HeaderMap,
+    /// What the client names its request, if it does.
+    pub(crate) named: Option<Result<Key, sublet_core::id::Error>>,
     pub(crate) body: bytes::Bytes,
 }
 
@@ -111,11 +112,8 @@ impl Call {
 
     /// The key that makes a repeat harmless, if the client sent one.
     pub(crate) fn key(&self) -> Result<Option<Key>, Problem> {
-        let Some(value) = self.headers.get("idempotency-key") else { return Ok(None) };
-        let text = value.to_str().unwrap_or_default();
-        text.parse().map(Some).map_err(|error: sublet_core::id::Error| {
-            Problem::new(Code::InvalidKey, error.to_string())
-        })
+        let named = self.named.clone().transpose();
+        named.map_err(|error| Problem::new(Code::InvalidKey, error.to_string()))
     }
 
     /// The body as JSON.

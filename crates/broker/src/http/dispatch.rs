@@ -14,6 +14,7 @@ use axum::routing::any;
 use bytes::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
+use sublet_core::id::Key;
 use sublet_wire::{Body as WireBody, Code, Problem, ROUTES, Route, Shape, paths};
 
 use super::app::App;
@@ -69,8 +70,9 @@ impl Parts for Result<Option<()>, ()> {
 
 /// Answers one request, counts it and writes it down.
 ///
-/// Everything that needs no waiting is done before there is a future: what a future keeps is moved
-/// with it, and this one is moved several times for every request.
+/// Everything that needs no waiting is done before there is a future, and what keeps much while it
+/// waits is apart: what a future keeps is moved with it, and this one is moved several times for
+/// every request.
 fn answer(
     app: Arc<App>,
     path: &'static str,
@@ -87,7 +89,7 @@ fn answer(
     async move {
         let outcome = match admitted {
             Ok(Admitted::Answered(response)) => Ok(response),
-            Ok(Admitted::Call(admitted)) => carry(admitted).await,
+            Ok(Admitted::Call(admitted)) => Box::pin(carry(admitted)).await,
             Err(problem) => Err(problem),
         };
         drop(in_flight);
@@ -252,20 +254,26 @@ fn admit(
     permit(row, &identity.caller, &path)?;
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
     let query = query.map_err(|error| Problem::new(Code::InvalidParameter, error.to_string()))?.0;
-    let (head, body) = request.into_parts();
-    let body = (!matches!(route.request, WireBody::None)).then_some(body);
-    let (app, headers) = (Arc::clone(app), head.headers);
-    let call = Call { app, peer, identity, row, id, path, query, headers, body: Bytes::new() };
+    let named = request.headers().get("idempotency-key").map(key);
+    let body = (!matches!(route.request, WireBody::None)).then(|| request.into_body());
+    let (app, read) = (Arc::clone(app), Bytes::new());
+    let call = Call { app, peer, identity, row, id, path, query, named, body: read };
     Ok(Admitted::Call(Box::new(Unread { call, body, turn })))
 }
 
+/// The client's name for its request.
+fn key(value: &HeaderValue) -> Result<Key, sublet_core::id::Error> {
+    // What is no text is no key either.
+    value.to_str().unwrap_or_default().parse()
+}
+
 /// Reads the body, and answers.
-async fn carry(unread: Box<Unread>) -> Result<Response, Problem> {
-    let Unread { mut call, body, turn } = *unread;
-    if let Some(body) = body {
-        call.body = body::read(&call, body).await?;
+async fn carry(mut unread: Box<Unread>) -> Result<Response, Problem> {
+    if let Some(body) = unread.body.take() {
+        unread.call.body = body::read(&unread.call, body).await?;
     }
-    let response = respond(&call).await?;
+    let response = respond(&unread.call).await?;
+    let Unread { call, turn, .. } = *unread;
     Ok(reply::held(response, turn, &call.peer))
 }
 

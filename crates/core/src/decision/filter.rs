@@ -6,13 +6,12 @@
 //! short. `Suspect` comes last on purpose: a cluster that is refused for it alone would have taken
 //! the request, and asking again soon may help.
 
-use alloc::collections::BTreeSet;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Constraint, Strategy, index::Row};
-use crate::advertisement::{Advertisement, Backend};
+use crate::advertisement::{Advertisement, Backends};
 use crate::books::{Books, Lender};
 use crate::bugs::{Bug, planted};
 use crate::id::ClusterId;
@@ -145,29 +144,6 @@ impl fmt::Display for Filter {
     }
 }
 
-/// A set of ways to join clusters, one bit each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backends(u8);
-
-impl Backends {
-    /// Can two be joined? Who names no way is not refused for it.
-    pub fn meet(self, other: Self) -> bool {
-        self.0 == 0 || other.0 == 0 || self.0 & other.0 != 0
-    }
-}
-
-impl From<&BTreeSet<Backend>> for Backends {
-    fn from(set: &BTreeSet<Backend>) -> Self {
-        Self(set.iter().fold(0, |sum, backend| {
-            sum | match backend {
-                Backend::Liqo => 1,
-                Backend::Liqoctl => 2,
-                Backend::None => 4,
-            }
-        }))
-    }
-}
-
 /// What one cluster is to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -264,7 +240,7 @@ impl<'a> Question<'a> {
 
     /// How the requester can be joined.
     pub(crate) fn backends(&self) -> Backends {
-        (&self.ask.backends).into()
+        self.ask.backends
     }
 
     /// The constraints that the cluster's labels do not satisfy.

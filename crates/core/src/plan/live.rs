@@ -1,9 +1,10 @@
 //! What happens to a reservation while it runs: use is confirmed, it is renewed or resized.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::vec::Vec;
 
 use super::reserve::overflows;
 use super::{Plan, Refusal, Scene};
+use crate::advertisement::Backends;
 use crate::bugs::{Bug, planted};
 use crate::decision::filter;
 use crate::event::Event;
@@ -89,7 +90,7 @@ impl Scene<'_> {
             target: Some(grant.provider.clone()),
             // The two are joined already, and where was chosen by labels once.
             constraints: Vec::new(),
-            backends: BTreeSet::new(),
+            backends: Backends::default(),
             ..reservation.ask.clone()
         };
         let requester = &reservation.requester;

@@ -1,10 +1,10 @@
 //! What a requester asks for, and what is wrong with it before anybody is asked.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::advertisement::Backend;
+use crate::advertisement::Backends;
 use crate::decision::{Constraint, Match, Strategy};
 use crate::id::ClusterId;
 use crate::resources::{Kind, Resources};
@@ -37,8 +37,8 @@ pub struct Ask {
     #[serde(default, skip_serializing_if = "is_default")]
     pub activates: bool,
     /// How the requester can be joined; empty when it did not say.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub backends: BTreeSet<Backend>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub backends: Backends,
 }
 
 /// Why an ask was refused before anybody was asked.

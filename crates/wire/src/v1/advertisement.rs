@@ -306,7 +306,7 @@ impl From<&core::Capabilities> for Capabilities {
             activate: can.activate,
             renew: can.renew,
             stream: can.stream,
-            backends: can.backends.iter().map(|b| request::backend_name(*b).to_owned()).collect(),
+            backends: can.backends.iter().map(|b| request::backend_name(b).to_owned()).collect(),
         }
     }
 }

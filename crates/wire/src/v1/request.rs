@@ -1,9 +1,7 @@
 //! What a requester asks for.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
-use sublet_core::advertisement::Backend;
+use sublet_core::advertisement::{Backend, Backends};
 use sublet_core::decision::{self, Match, Strategy};
 use sublet_core::quantity::{Quantity, Round};
 use sublet_core::reservation::Ask;
@@ -130,7 +128,7 @@ impl From<&Ask> for ReservationRequest {
             wait: ask.wait.map(|span| span.to_string()),
             explain: false,
             activates: ask.activates,
-            backends: ask.backends.iter().map(|one| backend_name(*one).to_owned()).collect(),
+            backends: ask.backends.iter().map(|one| backend_name(one).to_owned()).collect(),
         }
     }
 }
@@ -218,14 +216,11 @@ pub(crate) fn strategy_name(strategy: Strategy) -> &'static str {
 
 /// The backends that we know of those named. Unknown ones are passed over, because a newer agent
 /// may have more; but naming only unknown ones is not the same as naming none, and is refused.
-pub(crate) fn backends(names: &[String], field: &str) -> Result<BTreeSet<Backend>, Invalid> {
-    const ALL: [Backend; 3] = [Backend::Liqo, Backend::Liqoctl, Backend::None];
-    let found: BTreeSet<_> = names
-        .iter()
-        .filter_map(|name| ALL.into_iter().find(|backend| backend_name(*backend) == name))
-        .collect();
+pub(crate) fn backends(names: &[String], field: &str) -> Result<Backends, Invalid> {
+    let known = |name: &String| Backend::ALL.into_iter().find(|known| backend_name(*known) == name);
+    let found: Backends = names.iter().filter_map(known).collect();
     if found.is_empty() && !names.is_empty() {
-        let known = ALL.map(backend_name).join(", ");
+        let known = Backend::ALL.map(backend_name).join(", ");
         return Err(at(field, format!("none of these is known here: use one of {known}")));
     }
     Ok(found)

@@ -151,7 +151,7 @@ fn prices_are_decimals_of_at_most_six_places() {
 #[test]
 fn a_backend_of_the_future_beside_one_of_today_is_passed_over() {
     let value = with(whole(), "/capabilities/backends", json!(["liqo", "carrier-pigeon"]));
-    assert_eq!(converted(&value).unwrap().capabilities.backends.len(), 1);
+    assert_eq!(converted(&value).unwrap().capabilities.backends.iter().count(), 1);
 }
 
 #[test]

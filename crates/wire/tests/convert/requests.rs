@@ -46,7 +46,7 @@ fn everything_that_is_asked_arrives_and_rounds_up() {
     assert_eq!(ask.constraints[0].is, Match::In(vec!["a".to_owned(), "b".to_owned()]));
     assert_eq!(ask.constraints[1].is, Match::Absent);
     assert_eq!((ask.strategy, ask.wait.unwrap().as_millis()), (Some(Strategy::Cost), 600_000));
-    assert!(ask.activates && ask.backends.contains(&Backend::Liqo));
+    assert!(ask.activates && ask.backends.contains(Backend::Liqo));
 }
 
 #[test]

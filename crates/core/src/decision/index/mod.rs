@@ -33,8 +33,9 @@ use core::cmp::Reverse;
 use core::ops::Bound;
 
 use super::Strategy;
-use super::filter::{Backends, Filter};
+use super::filter::Filter;
 use super::score::{self, Binpack, Cheapest, Headroom, Ranking, Tag};
+use crate::advertisement::Backends;
 use crate::advertisement::Cost;
 use crate::id::ClusterId;
 use crate::resources::Resources;

@@ -114,8 +114,7 @@ impl<'a, R: Ranking> Search<'a, R> {
                 continue;
             }
             if self.heap.is_empty() {
-                // What a search has on the heap in a large fleet, so that it need not grow.
-                self.heap.reserve(FAN * 6);
+                self.heap.reserve(self.heap_room());
             }
             let leaf = Item::Leaf { node: number, at };
             let item = if node.above_leaves { leaf } else { Item::Node(child.number) };
@@ -126,6 +125,11 @@ impl<'a, R: Ranking> Search<'a, R> {
     /// So few that a look into each leaf costs less than to put it on the heap in vain.
     fn is_few(&self) -> bool {
         self.index.len() <= FAN * FAN
+    }
+
+    /// What a search has on the heap, so that it need not grow; more of it in a large fleet.
+    fn heap_room(&self) -> usize {
+        if self.is_few() { FAN * 2 } else { FAN * 6 }
     }
 
     fn has_room(&self, leaf: u32) -> bool {

@@ -43,7 +43,9 @@ pub(super) fn may(fleet: &Fleet, ask: &Ask, name: &ClusterId) -> bool {
         && !ledger.revoked().contains_key(&Subject::Cluster(name.clone()))
         && !owes_more_than_it_has(fleet, word)
         && fleet.policy.allows(&id(REQUESTER), name)
-        && (theirs.is_empty() || ask.backends.is_empty() || !theirs.is_disjoint(&ask.backends))
+        && (theirs.is_empty()
+            || ask.backends.is_empty()
+            || theirs.iter().any(|one| ask.backends.contains(one)))
         && ask.constraints.iter().all(label)
         && ask.resources.fits_in(&books.room(name))
 }
@@ -177,7 +179,9 @@ pub(super) fn check_lift(fleet: &Fleet, ask: &Ask, lift: &Lift) -> Result<(), Te
     match lift.filter {
         Filter::Target => ask.target = None,
         Filter::Labels => ask.constraints.retain(|other| Some(other) != lift.constraint.as_ref()),
-        Filter::Backend => ask.backends.extend(&word.capabilities.backends),
+        Filter::Backend => {
+            ask.backends = ask.backends.iter().chain(word.capabilities.backends.iter()).collect()
+        }
         Filter::Suspect | Filter::Stale => fleet.hear(word),
         Filter::NotLending => {
             word.lending = true;
