@@ -115,9 +115,20 @@ impl Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Market {
     entries: BTreeMap<ClusterId, Entry>,
+    listening_since: Option<Time>,
 }
 
 impl Market {
+    /// Since when this process could have heard anybody; none where nobody listens.
+    pub fn listening_since(&self) -> Option<Time> {
+        self.listening_since
+    }
+
+    /// From now on this process can hear everybody.
+    pub(crate) fn listen(&mut self, now: Time) {
+        self.listening_since = Some(now);
+    }
+
     /// What is kept of one cluster.
     pub fn entry(&self, cluster: &ClusterId) -> Option<&Entry> {
         self.entries.get(cluster)

@@ -24,7 +24,7 @@ impl Scene<'_> {
         // What is due has its event already.
         let over = |r: &&Reservation| {
             let due = r.deadline().is_some_and(|time| time <= self.at.time);
-            expire && due && !self.may_be_renewed(r)
+            expire && due && !self.may_live_on(r)
         };
         let lent_by = |cluster| self.lent_by(cluster).filter(move |r| !over(r));
         for (cluster, standing) in ledger.standings() {
@@ -52,14 +52,15 @@ impl Scene<'_> {
     /// What is past its time, as far as we know.
     fn overdue(&self) -> impl Iterator<Item = &Reservation> {
         let due = self.books.ledger().due(self.at.time);
-        due.filter(|reservation| !self.may_be_renewed(reservation))
+        due.filter(|reservation| !self.may_live_on(reservation))
     }
 
-    /// After a restore it may have been renewed or activated since the backup: its provider knows,
-    /// and until it has reported nothing that it lends is ended for its time.
-    fn may_be_renewed(&self, reservation: &Reservation) -> bool {
+    /// After a restore it may have been renewed, activated or granted since the backup: its provider
+    /// knows, and until it has reported nothing that it lends is ended for its time.
+    fn may_live_on(&self, reservation: &Reservation) -> bool {
         let holding = reservation.holding();
         holding.is_some_and(|grant| self.books.ledger().awaits_report(&grant.provider))
+            || self.is_held_back(reservation)
     }
 
     fn due(&self, reservation: &Reservation) -> Option<Event> {

@@ -267,6 +267,51 @@ fn after_a_restore_nothing_expires_before_its_provider_has_said_how_long_it_last
 }
 
 #[test]
+fn what_waited_before_a_restore_is_granted_to_nobody_until_whoever_has_it_has_said_so() {
+    let mut world = one_provider();
+    world.reserve("c4", "full", ask(4, 4)).unwrap();
+    let id = world.reserve("c3", "a", Ask { wait: Some(secs(60)), ..ask(1, 1) }).unwrap();
+    let backup = world.backup();
+    world.advertise("c5", 1, 1);
+    world.fill_all();
+    world.acknowledge(id);
+    world.restore(&backup);
+    // Another one that could lend it reports first, and the patience that the log knows is over.
+    world.advertise("c6", 4, 4);
+    assert_eq!(world.fill().events, []);
+    world.tick(secs(599));
+    world.advertise("c6", 4, 4);
+    assert_eq!((world.fill().events, world.sweep().events), (vec![], vec![]));
+    world.advertise("c5", 1, 1);
+    assert_eq!(world.phase(id), Phase::Active);
+    assert_eq!(world.grant(id).provider, cluster("c5"));
+}
+
+#[test]
+fn what_nobody_reports_after_a_restore_is_granted_once_whoever_had_it_is_inactive() {
+    let mut world = one_provider();
+    let [long, short] = [1000, 60].map(|patience| {
+        let wait = Some(secs(patience));
+        world.reserve("c3", &patience.to_string(), Ask { wait, ..ask(5, 5) }).unwrap()
+    });
+    let backup = world.backup();
+    world.restore(&backup);
+    // Time in which nobody could report does not count.
+    world.tick(secs(300));
+    world.restart();
+    world.tick(secs(599));
+    world.advertise("c1", 9, 9);
+    let new = world.reserve("c2", "new", ask(1, 1)).unwrap();
+    assert_eq!((world.phase(new), world.sweep().events), (Phase::Reserved, vec![]));
+    assert_eq!(world.fill().events, []);
+    world.tick(secs(1));
+    world.fill_all();
+    world.sweep();
+    assert_eq!(world.phase(long), Phase::Reserved);
+    assert_eq!(ending(&world, short).0, Reason::WaitOver);
+}
+
+#[test]
 fn after_a_restore_what_waits_longer_than_it_may_or_is_drained_ends_as_ever() {
     let mut world = one_provider();
     let held = world.reserve("c2", "a", Ask { duration: Some(secs(60)), ..ask(4, 4) }).unwrap();

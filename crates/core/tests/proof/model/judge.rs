@@ -105,6 +105,7 @@ impl Model {
                 self.judge_taking(provider, story, amounts, basis);
                 story.stage == Stage::Waiting
                     && patient
+                    && self.is_settled(story)
                     && *amounts == story.ask.resources
                     && activate_by.is_some() == story.ask.activates
                     && self.within_allowance(&story.requester, amounts)
@@ -129,7 +130,8 @@ impl Model {
                 let safe = self.may_return(story, *confirmation);
                 self.expect(safe, "I8", || format!("{event:?} of {story:?}"));
                 let due = story.stage == Stage::TakingDown || is_due(at, story, *reason);
-                story.stage != Stage::Over && due
+                let settled = *reason != Reason::WaitOver || self.is_settled(story);
+                story.stage != Stage::Over && due && settled
             }
             _ => true,
         };
@@ -208,6 +210,7 @@ impl Model {
                 let passed = self.stories.iter().find(|(_, s)| {
                     s.stage == Stage::Waiting
                         && s.patience > at.time
+                        && self.is_settled(s)
                         && after.is_none_or(|after| place(s) > after)
                         && floor.is_none_or(|floor| s.priority >= floor)
                         && filled.is_none_or(|filled| place(s) < filled)
@@ -227,6 +230,7 @@ impl Model {
         let vain = self.stories.iter().find(|(_, story)| {
             story.stage == Stage::Waiting
                 && story.patience > at.time
+                && self.is_settled(story)
                 && !self.revoked.contains(&story.requester)
                 && self.fits_somewhere(&story.requester, &story.ask)
         });

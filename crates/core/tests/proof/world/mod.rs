@@ -189,7 +189,7 @@ impl World {
     pub(crate) fn restore(&mut self, backup: &Backup) {
         let ledger: Ledger = serde_json::from_str(&backup.ledger).unwrap();
         self.revision = ledger.stamp().revision;
-        self.books = Books::new(ledger);
+        self.books = Books::new(ledger).listening(self.now);
         self.model = backup.model.clone();
         self.model.heard.clear();
         self.log.clone_from(&backup.log);
@@ -201,7 +201,8 @@ impl World {
     /// The process starts anew on its log, with what it noted of the market.
     pub(crate) fn restart(&mut self) {
         let entries: Vec<_> = self.books.market().entries().map(|(_, e)| e.clone()).collect();
-        self.books = Books::new(self.books.ledger().clone());
+        self.books = Books::new(self.books.ledger().clone()).listening(self.now);
+        self.model.heard_from = self.now;
         for entry in entries {
             self.books.remember(entry, self.now);
         }
