@@ -267,6 +267,25 @@ fn after_a_restore_nothing_expires_before_its_provider_has_said_how_long_it_last
 }
 
 #[test]
+fn what_a_provider_runs_after_a_restore_is_not_given_up_because_its_use_was_confirmed_later() {
+    let mut world = one_provider();
+    let [used, lost] = ["used", "lost"]
+        .map(|key| world.reserve("c2", key, Ask { activates: true, ..ask(1, 1) }).unwrap());
+    world.acknowledge(used);
+    let backup = world.backup();
+    world.run(&Command::Activate { by: cluster("c2"), id: used }).unwrap();
+    world.restore(&backup);
+    world.tick(secs(3600));
+    world.advertise("c1", 4, 4);
+    world.sweep();
+    assert_eq!(world.phase(used), Phase::Active);
+    assert_eq!(ending(&world, lost), (Reason::NeverActivated, None));
+    // Both sides are told anew, and the provider confirms that.
+    world.acknowledge(used);
+    assert_eq!(world.grant(used).acknowledged, world.grant(used).generation);
+}
+
+#[test]
 fn what_waited_before_a_restore_is_granted_to_nobody_until_whoever_has_it_has_said_so() {
     let mut world = one_provider();
     world.reserve("c4", "full", ask(4, 4)).unwrap();
