@@ -124,6 +124,13 @@ impl Market {
         self.listening_since
     }
 
+    /// How long a cluster has been silent, as far as this process can say; none where it says nothing
+    /// because nobody listens.
+    pub fn silent_for(&self, cluster: &ClusterId, now: Time) -> Option<Span> {
+        let heard = self.entry(cluster).map(|entry| entry.silent_for(now));
+        heard.or_else(|| self.listening_since.map(|since| now.since(since)))
+    }
+
     /// From now on this process can hear everybody.
     pub(crate) fn listen(&mut self, now: Time) {
         self.listening_since = Some(now);

@@ -75,17 +75,18 @@ impl Scene<'_> {
         self.end(reservation, reason, Actor::Broker)
     }
 
-    /// Providers that have been silent for as long as the operator set.
+    /// Providers that have been silent for as long as the operator set, also those that this process
+    /// never heard: after a restore nothing is known of a provider that is gone for good.
     fn silent(&self) -> impl Iterator<Item = Event> + '_ {
-        let (ledger, market) = (self.books.ledger(), self.books.market());
+        let (ledger, market, now) = (self.books.ledger(), self.books.market(), self.at.time);
         let limit = self.policy.lost_after;
-        let all = limit.into_iter().flat_map(|limit| market.entries().map(move |one| (limit, one)));
-        all.filter_map(move |(limit, (cluster, entry))| {
-            let lends = ledger.account(cluster).is_some_and(|a| !a.lending.is_empty());
+        let all =
+            limit.into_iter().flat_map(|limit| ledger.accounts().map(move |one| (limit, one)));
+        all.filter_map(move |(limit, (cluster, account))| {
             let lost = ledger.standing(cluster).is_some_and(|standing| standing.lost.is_some());
-            let silent = entry.silent_for(self.at.time) >= limit;
+            let silent = || market.silent_for(cluster, now).is_some_and(|span| span >= limit);
             let why = || format!("silent for {} s", limit.as_millis() / 1000);
-            (lends && silent && !lost).then(|| Event::Lost {
+            (!account.lending.is_empty() && !lost && silent()).then(|| Event::Lost {
                 cluster: cluster.clone(),
                 note: Note { by: Actor::Broker, why: why() },
             })

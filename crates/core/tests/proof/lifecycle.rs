@@ -217,6 +217,24 @@ fn a_provider_that_is_back_before_the_sweep_keeps_what_it_lends() {
 }
 
 #[test]
+fn a_provider_that_is_never_heard_after_a_restore_is_given_up_after_the_time_that_was_set() {
+    let mut world = one_provider();
+    world.policy.lost_after = Some(secs(1200));
+    let id = world.reserve("c2", "a", Ask { duration: Some(secs(60)), ..ask(3, 3) }).unwrap();
+    let backup = world.backup();
+    world.restore(&backup);
+    // The time in which no broker listened is not its silence.
+    world.tick(secs(3600));
+    world.restart();
+    world.tick(secs(1199));
+    assert_eq!(world.sweep().events, [], "it may still report");
+    world.tick(secs(1));
+    world.sweep();
+    world.sweep();
+    assert_eq!(ending(&world, id), (Reason::ProviderLost, Some(Confirmation::ProviderLost)));
+}
+
+#[test]
 fn a_stale_advertisement_frees_nothing() {
     let mut world = one_provider();
     let id = world.reserve("c2", "a", ask(3, 3)).unwrap();

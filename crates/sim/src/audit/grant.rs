@@ -236,6 +236,8 @@ impl Auditor {
         let ear = self.ears.get(&(writer, cluster.clone()));
         let known = ear.into_iter().flat_map(|ear| ear.lately.iter().chain(&ear.newest));
         let heard = known.map(|(at, _)| *at).filter(|at| *at <= self.time).max();
+        // The time in which it did not run is nobody's silence.
+        let heard = heard.max(self.born.get(&writer).copied());
         let silent = heard.map(|at| self.time.since(at));
         let limit = self.policy.lost_after;
         let holds = limit.is_some() && silent.is_none_or(|silent| Some(silent) >= limit);

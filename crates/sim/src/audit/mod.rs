@@ -112,6 +112,8 @@ pub(crate) struct Auditor {
     granted: BTreeMap<ClusterId, Amounts>,
     returned: BTreeMap<ClusterId, Amounts>,
     graces: BTreeMap<Writer, Time>,
+    /// Since when each process listens.
+    born: BTreeMap<Writer, Time>,
     clocks: BTreeMap<Writer, Time>,
     adverts: Vec<Advert>,
     ears: BTreeMap<(Writer, ClusterId), Ear>,
@@ -159,6 +161,7 @@ impl Auditor {
             granted: BTreeMap::new(),
             returned: BTreeMap::new(),
             graces: BTreeMap::new(),
+            born: BTreeMap::new(),
             clocks: BTreeMap::new(),
             adverts: Vec::new(),
             ears: BTreeMap::new(),
@@ -246,7 +249,7 @@ impl Auditor {
         }
         // What was judged before is not judged again.
         self.violation = kept.violation;
-        (self.graces, self.clocks) = (kept.graces, kept.clocks);
+        (self.graces, self.born, self.clocks) = (kept.graces, kept.born, kept.clocks);
         (self.adverts, self.ears) = (kept.adverts, kept.ears);
         (self.told, self.attempts, self.acked) = (kept.told, kept.attempts, kept.acked);
         (self.refused, self.views) = (kept.refused, kept.views);

@@ -59,6 +59,7 @@ impl Auditor {
         self.expect(now >= logged, "I16", || format!("{writer:?} starts before what was logged"));
         self.graces.insert(writer, grace_over);
         self.clocks.insert(writer, now);
+        self.born.insert(writer, now);
         self.listens(now);
         self.remembers(writer, books);
         self.compare(books, "I3");

@@ -6,7 +6,7 @@ use super::{
 };
 use sublet_core::decision::Strategy;
 use sublet_core::plan::{EVENTS_MAX, Reply, Which};
-use sublet_core::reservation::{Ask, Confirmation, Reason};
+use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
 
 /// Scores are compared with this tolerance: the core rounds shares down.
 const HAIR: f64 = 1e-6;
@@ -53,6 +53,12 @@ impl Model {
                         if at.time.since(*set) >= keep);
                     self.expect(old, "I5", || format!("tombstone {name:?} forgotten too early"));
                 }
+            }
+            Event::Lost { cluster, note } if note.by == Actor::Broker => {
+                let heard = self.heard.get(cluster).map_or(self.heard_from, |heard| heard.at);
+                let silent = at.time.since(heard.max(self.heard_from));
+                let long = self.policy.lost_after.is_some_and(|limit| silent >= limit);
+                self.expect(long, "I8", || format!("{cluster} given up after {silent}"));
             }
             _ => {
                 let story = event.reservation().map(|id| (id, self.stories.get(&id).cloned()));
