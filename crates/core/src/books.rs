@@ -118,7 +118,7 @@ impl Books {
     /// Takes an advertisement that just arrived; an older one than is known changes nothing. Says
     /// whether something may fit now that did not before.
     pub fn hear(&mut self, advertisement: Advertisement, now: Time, silence: &Silence) -> bool {
-        if !self.market.is_news(&advertisement) {
+        if !self.market.is_news(&advertisement, now, silence) {
             self.market.hear_again(&advertisement);
             return false;
         }

@@ -146,15 +146,18 @@ impl Market {
         self.entries.iter()
     }
 
-    /// Is `advertisement` newer than what is kept? Unnumbered ones always are, and so is the same
-    /// one where it was only remembered: it says that the cluster is there.
-    pub fn is_news(&self, advertisement: &Advertisement) -> bool {
+    /// Is `advertisement` newer than what is kept? The same one is where it was only remembered: it
+    /// says that the cluster is there. One without a number is, unless a numbered one came lately: then
+    /// it is a late word of an old agent that was replaced, and must not pass for the new one's. That
+    /// an agent was replaced by an old one is understood when the numbers have stopped for a while.
+    pub fn is_news(&self, advertisement: &Advertisement, now: Time, silence: &Silence) -> bool {
         let Some(entry) = self.entry(&advertisement.cluster) else { return true };
         match (entry.advertisement.number, advertisement.number) {
             (Some(known), Some(new)) => {
                 new > known || (new == known && !entry.heard) || planted(Bug::OlderAdvertWins)
             }
-            _ => true,
+            (Some(_), None) => entry.silent_for(now) >= entry.suspect_after(silence),
+            (None, _) => true,
         }
     }
 

@@ -260,8 +260,9 @@ impl<T> Engine<T> {
             self.books.hear_as_news(advertisement);
             return true;
         }
-        let news = self.books.market().is_news(advertisement);
-        if self.books.hear(advertisement.clone(), now, &self.policy.silence) {
+        let silence = &self.policy.silence;
+        let news = self.books.market().is_news(advertisement, now, silence);
+        if self.books.hear(advertisement.clone(), now, silence) {
             self.retry.begin_again();
         }
         news

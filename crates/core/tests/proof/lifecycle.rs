@@ -92,8 +92,32 @@ fn what_the_agent_can_do_now_counts_not_what_it_could_when_it_granted() {
     world.advertise("c1", 4, 4);
     world.release("c2", id);
     assert_eq!(world.phase(id), Phase::Releasing, "an upgraded agent confirms");
+    world.tick(secs(90));
     world.advertise_old("c1", 4, 4);
     assert_eq!(world.phase(id), Phase::Released, "a downgraded one will not");
+}
+
+#[test]
+fn a_late_word_of_an_old_agent_that_was_replaced_gives_up_nothing_and_hides_no_ghost() {
+    let mut world = one_provider();
+    let [gone, ending] = ["gone", "ending"].map(|key| world.reserve("c2", key, ask(1, 1)).unwrap());
+    world.acknowledge(gone);
+    world.operate(Action::DeclareLost(cluster("c1")));
+    world.sweep();
+    world.advertise("c1", 4, 4);
+    let ending = world.reserve("c2", "later", ask(1, 1)).ok().filter(|id| *id != ending).unwrap();
+    world.release("c2", ending);
+    for seconds in [0, 45, 44] {
+        world.tick(secs(seconds));
+        let late = world.advertise_old("c1", 9, 9);
+        assert_eq!((late.events, late.reply), (vec![], Reply::Advertised { news: false }));
+        assert_eq!(world.phase(ending), Phase::Releasing);
+        assert_eq!(world.room("c1"), Resources::new(2, 2), "one is held, one is a ghost");
+    }
+    // Who heard no number for so long hears an agent that was replaced by an old one.
+    world.tick(secs(1));
+    world.advertise_old("c1", 9, 9);
+    assert_eq!(world.phase(ending), Phase::Released);
 }
 
 #[test]

@@ -113,7 +113,21 @@ fn kinds<'a>(all: impl IntoIterator<Item = &'a Resources>) -> BTreeSet<Kind> {
 
 /// What happens to it.
 impl Model {
-    pub(crate) fn hear(&mut self, says: &Advertisement, at: Time) {
+    /// Between the shortest and the longest time in which numbers have stopped, a word without one
+    /// may be `taken` or not.
+    pub(crate) fn hear(&mut self, says: &Advertisement, at: Time, taken: bool) {
+        let old = self.heard.get(&says.cluster);
+        if let Some(old) = old.filter(|old| old.says.number.is_some() && says.number.is_none()) {
+            let stopped = at.since(old.at.max(self.heard_from)).as_millis();
+            let longest = old.longest_gap.saturating_mul(3).max(90_000);
+            let fair = if taken { stopped >= 90_000 } else { stopped < longest };
+            self.expect(fair, "I11", || {
+                format!("after {stopped} ms it is heard: {taken}, {says:?}")
+            });
+            if !taken {
+                return;
+            }
+        }
         let old = self.heard.get(&says.cluster);
         let older = old.and_then(|old| old.says.number).zip(says.number);
         // The same again is a sign of life where it was only remembered.

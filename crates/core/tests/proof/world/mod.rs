@@ -162,9 +162,11 @@ impl World {
     pub(crate) fn hear(&mut self, advertisement: Advertisement) -> Plan {
         let advertisement = advertisement.validated().unwrap();
         let before = self.books.ledger().clone();
-        self.books.hear(advertisement.clone(), self.now, &self.policy.silence);
+        let silence = &self.policy.silence;
+        let taken = self.books.market().is_news(&advertisement, self.now, silence);
+        self.books.hear(advertisement.clone(), self.now, silence);
         assert_eq!(*self.books.ledger(), before, "I10: an advertisement changed the ledger");
-        self.model.hear(&advertisement, self.now);
+        self.model.hear(&advertisement, self.now, taken);
         self.run(&Command::Advertise(Box::new(advertisement))).unwrap()
     }
 
