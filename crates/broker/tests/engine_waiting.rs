@@ -5,10 +5,12 @@ use std::sync::Arc;
 use sublet_broker::engine::{Answer, Engine, Failure, Submitted, Work};
 use sublet_core::advertisement::Advertisement;
 use sublet_core::books::Books;
+use sublet_core::event::{Event, Note};
 use sublet_core::id::ClusterId;
+use sublet_core::ledger::Stamp;
 use sublet_core::plan::{Command, Refusal};
-use sublet_core::policy::{Allowance, Policy};
-use sublet_core::reservation::{Ask, Phase, Reservation};
+use sublet_core::policy::{Allowance, Policy, Silence};
+use sublet_core::reservation::{Actor, Ask, Phase, Reservation};
 use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
 
@@ -133,4 +135,28 @@ fn one_cluster_cannot_fill_the_queue() {
     assert!(stage.is_granted("a"));
     assert!(stage.step([request("c", 1, 0)])[0].is_ok());
     assert!(stage.step([request("d", 1, 0)])[0].is_err());
+}
+
+#[test]
+fn what_was_held_back_after_a_restore_is_granted_when_that_is_over_though_nothing_else_happens() {
+    let silence = Silence { stale_after: Span::from_secs(40), ..Silence::default() };
+    let policy = Policy { silence, ..Policy::default() };
+    let mut stage = Stage(Engine::new(Books::default(), Arc::new(policy.clone())));
+    stage.finish([request("waits", 2, 0)]);
+    let mut ledger = stage.0.books().ledger().clone();
+    let note = Note { by: Actor::Operator("ops".into()), why: "test".into() };
+    let at = Stamp { revision: ledger.stamp().revision.next(), time: NOW };
+    ledger.apply(at, &Event::Restored { note: note.clone() }).unwrap();
+    let vouched = Event::Reconciled { cluster: cluster("c1"), note };
+    ledger.apply(at, &vouched).unwrap();
+    let mut stage = Stage(Engine::new(Books::new(ledger).listening(NOW), Arc::new(policy)));
+    let later = |seconds| NOW.checked_add(Span::from_secs(seconds)).unwrap();
+    let said = Submitted { work: advertise("c1", 2), ticket: () };
+    stage.0.step([said], later(38)).unwrap();
+    drop(stage.0.close());
+    stage.0.committed();
+    for (seconds, granted) in [(39, false), (40, true)] {
+        stage.0.sweep(later(seconds), false).unwrap();
+        assert_eq!(stage.is_granted("waits"), granted, "after {seconds} s");
+    }
 }

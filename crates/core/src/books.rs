@@ -22,6 +22,7 @@ use crate::id::{ClusterId, ReservationId};
 use crate::ledger::{Change, Error, Ledger, Stamp};
 use crate::market::{Entry, Freshness, Market};
 use crate::policy::{Policy, Silence};
+use crate::reservation::{Reservation, State};
 use crate::resources::Resources;
 use crate::time::Time;
 
@@ -58,6 +59,13 @@ impl Books {
     /// Books on a ledger that was read from the log; the market is empty.
     pub fn new(ledger: Ledger) -> Self {
         Self { ledger, ..Self::default() }
+    }
+
+    /// The same of a process that can be spoken to from now on.
+    #[must_use]
+    pub fn listening(mut self, now: Time) -> Self {
+        self.market.listen(now);
+        self
     }
 
     /// The hard half.
@@ -110,7 +118,7 @@ impl Books {
     /// Takes an advertisement that just arrived; an older one than is known changes nothing. Says
     /// whether something may fit now that did not before.
     pub fn hear(&mut self, advertisement: Advertisement, now: Time, silence: &Silence) -> bool {
-        if !self.market.is_news(&advertisement) {
+        if !self.market.is_news(&advertisement, now, silence) {
             self.market.hear_again(&advertisement);
             return false;
         }
@@ -186,6 +194,28 @@ impl Books {
         let cluster = &entry.advertisement.cluster;
         let (account, standing) = (self.ledger.account(cluster), self.ledger.standing(cluster));
         Lender { entry, account, standing, overlap: self.overlaps.get(cluster) }
+    }
+
+    /// Until when what waited already before the last restore neither is granted nor ends for its
+    /// time: it may have been granted since the backup, by a provider that the restored log does not
+    /// know. Whoever has that has reported it by then, or is inactive.
+    pub fn doubted_until(&self, silence: &Silence) -> Option<Time> {
+        let restored = self.ledger.restored()?.time;
+        let heard_from = self.market.listening_since().map_or(restored, |time| time.max(restored));
+        heard_from.checked_add(silence.stale_after)
+    }
+
+    /// Until when this one is held back for that, if it still is at `now`.
+    pub(crate) fn held_back_until(
+        &self,
+        reservation: &Reservation,
+        silence: &Silence,
+        now: Time,
+    ) -> Option<Time> {
+        let restored = self.ledger.restored()?.revision;
+        let waits = matches!(reservation.state, State::Pending { .. });
+        let until = self.doubted_until(silence)?;
+        (waits && reservation.changed < restored && now < until).then_some(until)
     }
 
     /// What is held on a provider for others.

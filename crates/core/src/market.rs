@@ -115,9 +115,27 @@ impl Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Market {
     entries: BTreeMap<ClusterId, Entry>,
+    listening_since: Option<Time>,
 }
 
 impl Market {
+    /// Since when this process could have heard anybody; none where nobody listens.
+    pub fn listening_since(&self) -> Option<Time> {
+        self.listening_since
+    }
+
+    /// How long a cluster has been silent, as far as this process can say; none where it says nothing
+    /// because nobody listens.
+    pub fn silent_for(&self, cluster: &ClusterId, now: Time) -> Option<Span> {
+        let heard = self.entry(cluster).map(|entry| entry.silent_for(now));
+        heard.or_else(|| self.listening_since.map(|since| now.since(since)))
+    }
+
+    /// From now on this process can hear everybody.
+    pub(crate) fn listen(&mut self, now: Time) {
+        self.listening_since = Some(now);
+    }
+
     /// What is kept of one cluster.
     pub fn entry(&self, cluster: &ClusterId) -> Option<&Entry> {
         self.entries.get(cluster)
@@ -128,15 +146,18 @@ impl Market {
         self.entries.iter()
     }
 
-    /// Is `advertisement` newer than what is kept? Unnumbered ones always are, and so is the same
-    /// one where it was only remembered: it says that the cluster is there.
-    pub fn is_news(&self, advertisement: &Advertisement) -> bool {
+    /// Is `advertisement` newer than what is kept? The same one is where it was only remembered: it
+    /// says that the cluster is there. One without a number is, unless a numbered one came lately: then
+    /// it is a late word of an old agent that was replaced, and must not pass for the new one's. That
+    /// an agent was replaced by an old one is understood when the numbers have stopped for a while.
+    pub fn is_news(&self, advertisement: &Advertisement, now: Time, silence: &Silence) -> bool {
         let Some(entry) = self.entry(&advertisement.cluster) else { return true };
         match (entry.advertisement.number, advertisement.number) {
             (Some(known), Some(new)) => {
                 new > known || (new == known && !entry.heard) || planted(Bug::OlderAdvertWins)
             }
-            _ => true,
+            (Some(_), None) => entry.silent_for(now) >= entry.suspect_after(silence),
+            (None, _) => true,
         }
     }
 

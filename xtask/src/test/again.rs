@@ -19,18 +19,8 @@ use crate::repo::Repo;
 const FAILED_MAX: usize = 5;
 
 /// The test programs that start programs or wait for threads.
-const TARGETS: [&str; 10] = [
-    "broker",
-    "client",
-    "edge",
-    "engine",
-    "engine_disk",
-    "engine_overtaken",
-    "engine_waiting",
-    "faults",
-    "stream",
-    "suite",
-];
+const TARGETS: [&str; 8] =
+    ["broker", "client", "edge", "engine", "engine_disk", "faults", "stream", "suite"];
 
 /// Cargo with these test programs, up to what is meant for them.
 pub(super) fn programs() -> std::process::Command {

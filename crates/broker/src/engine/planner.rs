@@ -86,8 +86,9 @@ impl Planner {
         }
         let revoked = Arc::new(loaded.ledger.revoked().clone());
         let grace = policy.recovery_grace;
+        let books = Books::new(loaded.ledger).listening(clock.now(machine.read()));
         let mut planner = Self {
-            engine: Engine::new(Books::new(loaded.ledger), policy).shared(outlets.desk.is_shared()),
+            engine: Engine::new(books, policy).shared(outlets.desk.is_shared()),
             clock,
             machine,
             grace_over: Time::default(),

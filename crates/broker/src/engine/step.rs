@@ -54,6 +54,8 @@ pub struct Engine<T> {
     /// What the last batch took.
     room: Room,
     retry: Retry,
+    /// Some of those who wait are held back after a restore.
+    doubted: bool,
     /// Somebody wants to know what changes.
     watched: bool,
     /// What became durable and has not been handed out.
@@ -67,9 +69,21 @@ impl<T> Engine<T> {
     /// An engine on what the log said, and what is remembered of the market.
     pub fn new(books: Books, policy: Arc<Policy>) -> Self {
         let (backlog, retry, changes) = (Backlog::new(), Retry::all(), Changes::default());
-        let (open, writing, shared, watched) = (None, None, false, false);
-        let room = Room::default();
-        Self { books, policy, backlog, open, writing, room, retry, watched, changes, shared }
+        let (open, writing, room) = (None, None, Room::default());
+        let (doubted, shared, watched) = (false, false, false);
+        Self {
+            books,
+            policy,
+            backlog,
+            open,
+            writing,
+            room,
+            retry,
+            doubted,
+            watched,
+            changes,
+            shared,
+        }
     }
 
     /// The same, on a log that other brokers write too: a batch may be handed out empty, and
@@ -138,6 +152,7 @@ impl<T> Engine<T> {
         for submitted in work {
             self.backlog.push(&self.policy, submitted);
         }
+        self.end_doubt(now);
         let mut plans = self.retry.plans();
         for planned in 0..PIECE {
             let is_long = self.backlog.next_is_survey();
@@ -162,6 +177,7 @@ impl<T> Engine<T> {
 
     /// Does what operators asked for and, with `expire`, what time has made due.
     pub fn sweep(&mut self, now: Time, expire: bool) -> Result<(), Contradiction> {
+        self.end_doubt(now);
         let command = Command::Sweep { expire };
         while !self.open_is_full() {
             let plan = plan::plan(&self.books, &command, &self.policy, self.stamp(now));
@@ -172,6 +188,15 @@ impl<T> Engine<T> {
             }
         }
         self.serve_waiting(self.retry.plans(), now)
+    }
+
+    /// What was held back after a restore is tried when that is over; nothing else would say so.
+    fn end_doubt(&mut self, now: Time) {
+        let (time, until) = (self.stamp(now).time, self.books.doubted_until(&self.policy.silence));
+        let doubted = until.is_some_and(|until| time < until);
+        if std::mem::replace(&mut self.doubted, doubted) && !doubted {
+            self.retry.begin_again();
+        }
     }
 
     /// Grants what waits and fits, once nothing is left of what was taken in: that may say more
@@ -249,8 +274,9 @@ impl<T> Engine<T> {
             self.books.hear_as_news(advertisement);
             return true;
         }
-        let news = self.books.market().is_news(advertisement);
-        if self.books.hear(advertisement.clone(), now, &self.policy.silence) {
+        let silence = &self.policy.silence;
+        let news = self.books.market().is_news(advertisement, now, silence);
+        if self.books.hear(advertisement.clone(), now, silence) {
             self.retry.begin_again();
         }
         news

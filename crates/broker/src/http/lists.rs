@@ -59,9 +59,8 @@ fn explanation(
     policy: &Policy,
     now: Time,
 ) -> Option<Explanation> {
-    let (requester, ask) = (&reservation.requester, &reservation.ask);
     if reservation.phase() == Phase::Pending {
-        return Some(explain::refused(books, requester, ask, policy, now));
+        return Some(explain::waiting(books, reservation, policy, now));
     }
     explain::held(books, reservation, policy, now)
 }

@@ -24,8 +24,15 @@ async fn who_comes_with_a_lower_number_is_told_the_one_that_is_kept() {
     assert_eq!(told(&mut lends, 9, 200, 6).await, (json!("8"), high));
     let higher = json!({ "incarnation": 201, "sequence": 1 });
     assert_eq!(told(&mut lends, 9, 201, 1).await, (json!("9"), higher));
-    // Who has no numbers, as the Go agents, is always heard, and is told none.
-    let answer = lends.advertise("lends", 10).await.json();
-    assert_eq!(answer["advertisement"]["resources"]["capacity"]["cpu"], "10");
-    assert_eq!(answer["advertisement"].get("number"), None);
+    // A Go agent that was replaced is told what is kept; it goes by the status alone.
+    let kept = lends.advertise("lends", 10).await.json();
+    assert_eq!(kept["advertisement"]["resources"]["capacity"]["cpu"], "9");
+    // One that is alone has no numbers, is always heard, and is told none.
+    let mut go = stage.client("go").await;
+    for cores in [10, 9] {
+        let answer = go.advertise("go", cores).await.json();
+        let capacity = &answer["advertisement"]["resources"]["capacity"];
+        assert_eq!(capacity["cpu"], cores.to_string());
+        assert_eq!(answer["advertisement"].get("number"), None);
+    }
 }

@@ -131,14 +131,18 @@ impl Scene<'_> {
     }
 }
 
-/// Unknown, waiting, or known from before a later instruction that the provider has carried out.
+/// Unknown, waiting, or known from before a later instruction that the provider has carried out. Or
+/// before its requester had confirmed its use: it may have since, and nobody says so again. What the
+/// provider runs must not end for that, so it counts as used; if it is not, it ends as what is used does.
 fn is_forgotten(ledger: &Ledger, cluster: &ClusterId, report: &GrantReport) -> bool {
     let known = ledger.reservation(report.id);
     let older = known.is_none_or(|known| {
         let older = match &known.state {
             State::Pending { .. } => true,
             State::Reserved(grant) | State::Active(grant) => {
-                grant.provider == *cluster && grant.generation < report.generation
+                let unused = grant.activate_by.is_some() && grant.generation == report.generation;
+                let older = grant.generation < report.generation;
+                grant.provider == *cluster && (older || unused)
             }
             State::Releasing(..) | State::Ended { .. } => false,
         };

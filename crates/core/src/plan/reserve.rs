@@ -101,6 +101,7 @@ impl Scene<'_> {
         for (tries, (place, reservation)) in (1..).zip(served) {
             let Reservation { id, requester, ask, .. } = reservation;
             if patient(reservation)
+                && !self.is_held_back(reservation)
                 && !self.books.ledger().is_revoked(requester)
                 && let account = self.books.ledger().account(requester)
                 && let Ok(pick) = self.choose(requester, account, ask)
@@ -112,6 +113,14 @@ impl Scene<'_> {
             }
         }
         Plan::new([], Reply::NothingToFill)
+    }
+
+    /// It may have been granted since the backup that was restored: see [`Books::doubted_until`].
+    ///
+    /// [`Books::doubted_until`]: crate::books::Books::doubted_until
+    pub(super) fn is_held_back(&self, reservation: &Reservation) -> bool {
+        let silence = &self.policy.silence;
+        self.books.held_back_until(reservation, silence, self.at.time).is_some()
     }
 
     /// The same request again is answered with how its reservation stands now.

@@ -24,7 +24,7 @@ impl Scene<'_> {
         // What is due has its event already.
         let over = |r: &&Reservation| {
             let due = r.deadline().is_some_and(|time| time <= self.at.time);
-            expire && due && !self.may_be_renewed(r)
+            expire && due && !self.may_live_on(r)
         };
         let lent_by = |cluster| self.lent_by(cluster).filter(move |r| !over(r));
         for (cluster, standing) in ledger.standings() {
@@ -52,14 +52,15 @@ impl Scene<'_> {
     /// What is past its time, as far as we know.
     fn overdue(&self) -> impl Iterator<Item = &Reservation> {
         let due = self.books.ledger().due(self.at.time);
-        due.filter(|reservation| !self.may_be_renewed(reservation))
+        due.filter(|reservation| !self.may_live_on(reservation))
     }
 
-    /// After a restore it may have been renewed or activated since the backup: its provider knows,
-    /// and until it has reported nothing that it lends is ended for its time.
-    fn may_be_renewed(&self, reservation: &Reservation) -> bool {
+    /// After a restore it may have been renewed, activated or granted since the backup: its provider
+    /// knows, and until it has reported nothing that it lends is ended for its time.
+    fn may_live_on(&self, reservation: &Reservation) -> bool {
         let holding = reservation.holding();
         holding.is_some_and(|grant| self.books.ledger().awaits_report(&grant.provider))
+            || self.is_held_back(reservation)
     }
 
     fn due(&self, reservation: &Reservation) -> Option<Event> {
@@ -74,17 +75,18 @@ impl Scene<'_> {
         self.end(reservation, reason, Actor::Broker)
     }
 
-    /// Providers that have been silent for as long as the operator set.
+    /// Providers that have been silent for as long as the operator set, also those that this process
+    /// never heard: after a restore nothing is known of a provider that is gone for good.
     fn silent(&self) -> impl Iterator<Item = Event> + '_ {
-        let (ledger, market) = (self.books.ledger(), self.books.market());
+        let (ledger, market, now) = (self.books.ledger(), self.books.market(), self.at.time);
         let limit = self.policy.lost_after;
-        let all = limit.into_iter().flat_map(|limit| market.entries().map(move |one| (limit, one)));
-        all.filter_map(move |(limit, (cluster, entry))| {
-            let lends = ledger.account(cluster).is_some_and(|a| !a.lending.is_empty());
+        let all =
+            limit.into_iter().flat_map(|limit| ledger.accounts().map(move |one| (limit, one)));
+        all.filter_map(move |(limit, (cluster, account))| {
             let lost = ledger.standing(cluster).is_some_and(|standing| standing.lost.is_some());
-            let silent = entry.silent_for(self.at.time) >= limit;
+            let silent = || market.silent_for(cluster, now).is_some_and(|span| span >= limit);
             let why = || format!("silent for {} s", limit.as_millis() / 1000);
-            (lends && silent && !lost).then(|| Event::Lost {
+            (!account.lending.is_empty() && !lost && silent()).then(|| Event::Lost {
                 cluster: cluster.clone(),
                 note: Note { by: Actor::Broker, why: why() },
             })

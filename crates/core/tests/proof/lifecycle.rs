@@ -92,8 +92,32 @@ fn what_the_agent_can_do_now_counts_not_what_it_could_when_it_granted() {
     world.advertise("c1", 4, 4);
     world.release("c2", id);
     assert_eq!(world.phase(id), Phase::Releasing, "an upgraded agent confirms");
+    world.tick(secs(90));
     world.advertise_old("c1", 4, 4);
     assert_eq!(world.phase(id), Phase::Released, "a downgraded one will not");
+}
+
+#[test]
+fn a_late_word_of_an_old_agent_that_was_replaced_gives_up_nothing_and_hides_no_ghost() {
+    let mut world = one_provider();
+    let [gone, ending] = ["gone", "ending"].map(|key| world.reserve("c2", key, ask(1, 1)).unwrap());
+    world.acknowledge(gone);
+    world.operate(Action::DeclareLost(cluster("c1")));
+    world.sweep();
+    world.advertise("c1", 4, 4);
+    let ending = world.reserve("c2", "later", ask(1, 1)).ok().filter(|id| *id != ending).unwrap();
+    world.release("c2", ending);
+    for seconds in [0, 45, 44] {
+        world.tick(secs(seconds));
+        let late = world.advertise_old("c1", 9, 9);
+        assert_eq!((late.events, late.reply), (vec![], Reply::Advertised { news: false }));
+        assert_eq!(world.phase(ending), Phase::Releasing);
+        assert_eq!(world.room("c1"), Resources::new(2, 2), "one is held, one is a ghost");
+    }
+    // Who heard no number for so long hears an agent that was replaced by an old one.
+    world.tick(secs(1));
+    world.advertise_old("c1", 9, 9);
+    assert_eq!(world.phase(ending), Phase::Released);
 }
 
 #[test]
@@ -217,6 +241,24 @@ fn a_provider_that_is_back_before_the_sweep_keeps_what_it_lends() {
 }
 
 #[test]
+fn a_provider_that_is_never_heard_after_a_restore_is_given_up_after_the_time_that_was_set() {
+    let mut world = one_provider();
+    world.policy.lost_after = Some(secs(1200));
+    let id = world.reserve("c2", "a", Ask { duration: Some(secs(60)), ..ask(3, 3) }).unwrap();
+    let backup = world.backup();
+    world.restore(&backup);
+    // The time in which no broker listened is not its silence.
+    world.tick(secs(3600));
+    world.restart();
+    world.tick(secs(1199));
+    assert_eq!(world.sweep().events, [], "it may still report");
+    world.tick(secs(1));
+    world.sweep();
+    world.sweep();
+    assert_eq!(ending(&world, id), (Reason::ProviderLost, Some(Confirmation::ProviderLost)));
+}
+
+#[test]
 fn a_stale_advertisement_frees_nothing() {
     let mut world = one_provider();
     let id = world.reserve("c2", "a", ask(3, 3)).unwrap();
@@ -264,6 +306,70 @@ fn after_a_restore_nothing_expires_before_its_provider_has_said_how_long_it_last
     world.sweep();
     assert_eq!(world.phase(renewed), Phase::Active);
     assert_eq!(ending(&world, over), (Reason::Expired, None));
+}
+
+#[test]
+fn what_a_provider_runs_after_a_restore_is_not_given_up_because_its_use_was_confirmed_later() {
+    let mut world = one_provider();
+    let [used, lost] = ["used", "lost"]
+        .map(|key| world.reserve("c2", key, Ask { activates: true, ..ask(1, 1) }).unwrap());
+    world.acknowledge(used);
+    let backup = world.backup();
+    world.run(&Command::Activate { by: cluster("c2"), id: used }).unwrap();
+    world.restore(&backup);
+    world.tick(secs(3600));
+    world.advertise("c1", 4, 4);
+    world.sweep();
+    assert_eq!(world.phase(used), Phase::Active);
+    assert_eq!(ending(&world, lost), (Reason::NeverActivated, None));
+    // Both sides are told anew, and the provider confirms that.
+    world.acknowledge(used);
+    assert_eq!(world.grant(used).acknowledged, world.grant(used).generation);
+}
+
+#[test]
+fn what_waited_before_a_restore_is_granted_to_nobody_until_whoever_has_it_has_said_so() {
+    let mut world = one_provider();
+    world.reserve("c4", "full", ask(4, 4)).unwrap();
+    let id = world.reserve("c3", "a", Ask { wait: Some(secs(60)), ..ask(1, 1) }).unwrap();
+    let backup = world.backup();
+    world.advertise("c5", 1, 1);
+    world.fill_all();
+    world.acknowledge(id);
+    world.restore(&backup);
+    // Another one that could lend it reports first, and the patience that the log knows is over.
+    world.advertise("c6", 4, 4);
+    assert_eq!(world.fill().events, []);
+    world.tick(secs(599));
+    world.advertise("c6", 4, 4);
+    assert_eq!((world.fill().events, world.sweep().events), (vec![], vec![]));
+    world.advertise("c5", 1, 1);
+    assert_eq!(world.phase(id), Phase::Active);
+    assert_eq!(world.grant(id).provider, cluster("c5"));
+}
+
+#[test]
+fn what_nobody_reports_after_a_restore_is_granted_once_whoever_had_it_is_inactive() {
+    let mut world = one_provider();
+    let [long, short] = [1000, 60].map(|patience| {
+        let wait = Some(secs(patience));
+        world.reserve("c3", &patience.to_string(), Ask { wait, ..ask(5, 5) }).unwrap()
+    });
+    let backup = world.backup();
+    world.restore(&backup);
+    // Time in which nobody could report does not count.
+    world.tick(secs(300));
+    world.restart();
+    world.tick(secs(599));
+    world.advertise("c1", 9, 9);
+    let new = world.reserve("c2", "new", ask(1, 1)).unwrap();
+    assert_eq!((world.phase(new), world.sweep().events), (Phase::Reserved, vec![]));
+    assert_eq!(world.fill().events, []);
+    world.tick(secs(1));
+    world.fill_all();
+    world.sweep();
+    assert_eq!(world.phase(long), Phase::Reserved);
+    assert_eq!(ending(&world, short).0, Reason::WaitOver);
 }
 
 #[test]

@@ -18,7 +18,9 @@ impl Auditor {
     /// I1: capacity is taken only where it is free, and only on a ground that holds.
     pub(super) fn judge_taking(&mut self, life: &Life, event: &Event, scene: &mut Scene<'_>) {
         let (provider, more, basis) = match event {
-            Event::Granted { provider, amounts: granted, basis, .. } => {
+            Event::Granted { id, provider, amounts: granted, basis, .. } => {
+                let doubted = self.held_back_until(*id).is_some_and(|until| until > self.time);
+                self.expect(!doubted, "I1", || format!("{id} may be granted elsewhere already"));
                 let asked = amounts(&life.ask.resources);
                 let exact = amounts(granted) == asked;
                 self.expect(exact, "I1", || format!("{granted:?} granted, {asked:?} asked"));
@@ -220,8 +222,12 @@ impl Auditor {
         let swept = self.clocks.get(&scene.writer).copied().unwrap_or(now);
         let grace = self.graces.get(&scene.writer).is_some_and(|over| swept < *over);
         self.expect(!(timed && grace), "I7", || format!("{id} ends {reason:?} within the grace"));
+        let doubted = life.phase == Phase::Pending
+            && self.held_back_until(id).is_some_and(|until| until > now);
         let awaits = life.provider.as_ref().is_some_and(|provider| self.awaits(provider));
-        self.expect(!(timed && awaits), "I7", || format!("{id} ends {reason:?} unreported"));
+        self.expect(!(timed && (awaits || doubted)), "I7", || {
+            format!("{id} ends {reason:?} unreported")
+        });
     }
 
     /// A provider is given up for silence only after the time that the operator set.
@@ -230,6 +236,8 @@ impl Auditor {
         let ear = self.ears.get(&(writer, cluster.clone()));
         let known = ear.into_iter().flat_map(|ear| ear.lately.iter().chain(&ear.newest));
         let heard = known.map(|(at, _)| *at).filter(|at| *at <= self.time).max();
+        // The time in which it did not run is nobody's silence.
+        let heard = heard.max(self.born.get(&writer).copied());
         let silent = heard.map(|at| self.time.since(at));
         let limit = self.policy.lost_after;
         let holds = limit.is_some() && silent.is_none_or(|silent| Some(silent) >= limit);

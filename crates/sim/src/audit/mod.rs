@@ -12,7 +12,7 @@
 //!
 //! | invariant | how it is checked |
 //! |---|---|
-//! | I1 | each grant and growth: summed from zero over the provider's live reservations and what the basis' advertisement reported, within what that advertisement said; fresh, heard by that process, with the labels asked for, open, reported since the last restore, under the cap; no slice of a live reservation is larger than what is held |
+//! | I1 | each grant and growth: summed from zero over the provider's live reservations and what the basis' advertisement reported, within what that advertisement said; fresh, heard by that process, with the labels asked for, open, reported since the last restore, under the cap; who waited before a restore not before all had the time to report; no slice of a live reservation is larger than what is held |
 //! | I2 | an idle engine's reservations, keys, standings and sums, and what is free by the newest word of each provider, equal the shadow's |
 //! | I3 | an answer, a refusal, a list and every part of a stream leave only for what survives a power loss; a restarted broker knows all of it |
 //! | I4 | a refused request never becomes a reservation, once no copy of it is on its way |
@@ -112,6 +112,8 @@ pub(crate) struct Auditor {
     granted: BTreeMap<ClusterId, Amounts>,
     returned: BTreeMap<ClusterId, Amounts>,
     graces: BTreeMap<Writer, Time>,
+    /// Since when each process listens.
+    born: BTreeMap<Writer, Time>,
     clocks: BTreeMap<Writer, Time>,
     adverts: Vec<Advert>,
     ears: BTreeMap<(Writer, ClusterId), Ear>,
@@ -133,6 +135,10 @@ pub(crate) struct Auditor {
     delivered: BTreeMap<(ClusterId, ReservationId), u32>,
     /// Since the last restore, if there was one: who reported, or was vouched for, and when.
     reported: Option<BTreeMap<ClusterId, Time>>,
+    /// When it was restored last, or its broker started on it, and who waited in the backup: they
+    /// may have been granted since.
+    listened: Time,
+    doubted: BTreeSet<ReservationId>,
     /// Who of them was only vouched for.
     vouched: BTreeSet<ClusterId>,
     /// When what faults broke must have mended.
@@ -155,6 +161,7 @@ impl Auditor {
             granted: BTreeMap::new(),
             returned: BTreeMap::new(),
             graces: BTreeMap::new(),
+            born: BTreeMap::new(),
             clocks: BTreeMap::new(),
             adverts: Vec::new(),
             ears: BTreeMap::new(),
@@ -172,6 +179,8 @@ impl Auditor {
             delivered: BTreeMap::new(),
             calm_from_ms: None,
             reported: None,
+            listened: Time::default(),
+            doubted: BTreeSet::new(),
             vouched: BTreeSet::new(),
         }
     }
@@ -240,10 +249,11 @@ impl Auditor {
         }
         // What was judged before is not judged again.
         self.violation = kept.violation;
-        (self.graces, self.clocks) = (kept.graces, kept.clocks);
+        (self.graces, self.born, self.clocks) = (kept.graces, kept.born, kept.clocks);
         (self.adverts, self.ears) = (kept.adverts, kept.ears);
         (self.told, self.attempts, self.acked) = (kept.told, kept.attempts, kept.acked);
         (self.refused, self.views) = (kept.refused, kept.views);
+        self.listened = self.listened.max(kept.listened);
     }
 
     /// One of the live reservations.

@@ -39,6 +39,25 @@ impl Auditor {
         sometimes.hit("restored");
         self.reported = Some(BTreeMap::new());
         self.vouched.clear();
+        self.listened = self.time;
+        let waits = |id: &&ReservationId| {
+            self.lives.get(id).is_some_and(|life| life.phase == Phase::Pending)
+        };
+        self.doubted = self.live.iter().filter(waits).copied().collect();
+    }
+
+    /// A broker can be spoken to from now on.
+    pub(super) fn listens(&mut self, now: Time) {
+        self.listened = self.listened.max(now);
+    }
+
+    /// Until when one that waits is held back, because it may have been granted since the backup:
+    /// whoever has it and has not said so by then is inactive.
+    pub(super) fn held_back_until(&self, id: ReservationId) -> Option<Time> {
+        self.doubted
+            .contains(&id)
+            .then_some(self.listened)?
+            .checked_add(self.policy.silence.stale_after)
     }
 
     /// A cluster may lend again: it has reported, or somebody vouched for it, who need not be right.
@@ -54,8 +73,11 @@ impl Auditor {
     }
 
     /// When something could end for its time: not before its provider has reported.
-    pub(super) fn due(&self, life: &Life) -> Option<Time> {
+    pub(super) fn due(&self, id: ReservationId, life: &Life) -> Option<Time> {
         let deadline = life.deadline()?;
+        if life.phase == Phase::Pending {
+            return Some(self.held_back_until(id).map_or(deadline, |until| until.max(deadline)));
+        }
         let (Some(provider), Some(reported)) = (&life.provider, &self.reported) else {
             return Some(deadline);
         };

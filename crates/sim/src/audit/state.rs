@@ -59,6 +59,8 @@ impl Auditor {
         self.expect(now >= logged, "I16", || format!("{writer:?} starts before what was logged"));
         self.graces.insert(writer, grace_over);
         self.clocks.insert(writer, now);
+        self.born.insert(writer, now);
+        self.listens(now);
         self.remembers(writer, books);
         self.compare(books, "I3");
     }
@@ -236,7 +238,7 @@ impl Auditor {
             due.saturating_add(bound_ms) < now.as_millis()
         };
         let lives = self.live.iter().filter_map(|id| Some((id, self.lives.get(id)?)));
-        let mut overdue = lives.filter(|(_, life)| self.due(life).is_some_and(late));
+        let mut overdue = lives.filter(|(id, life)| self.due(**id, life).is_some_and(late));
         let overdue = overdue.next().map(|(id, life)| format!("{id} at {now:?}: {life:?}"));
         if let Some(overdue) = overdue {
             self.fail("I7", overdue);

@@ -98,12 +98,13 @@ impl Auditor {
         }
     }
 
-    /// Those who wait, whose patience is not over, and who are believed.
+    /// Those who wait, whose patience is not over, who are believed, and not held back after a restore.
     fn waiting(&self, now: Time) -> impl Iterator<Item = (ReservationId, &Life)> {
         let live = self.live.iter().filter_map(|id| Some((*id, self.lives.get(id)?)));
-        live.filter(move |(_, life)| {
+        live.filter(move |(id, life)| {
             life.phase == Phase::Pending
                 && life.until > now
+                && self.held_back_until(*id).is_none_or(|until| until <= now)
                 && !self.revoked.contains(&life.requester)
         })
     }

@@ -117,7 +117,8 @@ impl World {
         if clock.is_suspended() {
             self.sometimes.hit("clock suspended");
         }
-        let (mut books, now) = (Books::new(loaded.ledger), clock.now(reading));
+        let now = clock.now(reading);
+        let mut books = Books::new(loaded.ledger).listening(now);
         if self.setup.remembers {
             broker.market.iter().cloned().for_each(|entry| books.remember(entry, now));
         }

@@ -24,7 +24,7 @@ use crate::id::ClusterId;
 use crate::policy::{Policy, Visibility};
 use crate::reservation::{Ask, Reservation};
 use crate::resources::{Kind, Resources};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 pub use candidates::{Candidate, Detail, Judgement, candidates};
 
@@ -109,6 +109,9 @@ pub struct Refused {
     /// those that fit and of the filters that depend on the request.
     #[serde(skip_serializing_if = "is_zero")]
     pub uncounted: u64,
+    /// For how long it is held back after a restore, whoever fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<Span>,
     /// How much less must be asked for to stay within the requester's allowance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowance: Option<Resources>,
@@ -225,6 +228,23 @@ pub fn held(
     let ask = &Ask { resources: grant.amounts.clone(), ..reservation.ask.clone() };
     let question = Question { books, requester: &reservation.requester, ask, policy, now };
     Some(Explanation::Granted(granted::explain_held(question, grant)))
+}
+
+/// Why a reservation waits, on the books as they are now.
+pub fn waiting(
+    books: &Books,
+    reservation: &Reservation,
+    policy: &Policy,
+    now: Time,
+) -> Explanation {
+    let Reservation { requester, ask, .. } = reservation;
+    let told = refused::explain(Question { books, requester, ask, policy, now });
+    let until = books.held_back_until(reservation, &policy.silence, now);
+    Explanation::Refused(match until.map(|until| until.since(now)) {
+        None => told,
+        // Until then, nothing that is proposed would be enough.
+        held_back => Refused { held_back, nearest: Vec::new(), lifts: Vec::new(), ..told },
+    })
 }
 
 /// Why nobody was chosen.

@@ -62,6 +62,9 @@ impl Display for Refused {
             many => write!(f, "of {many} clusters ")?,
         }
         list(f, &counts, ", ")?;
+        if let Some(span) = &self.held_back {
+            write!(f, "; held back for {span}, since it may have been granted before the restore")?;
+        }
         if let Some(excess) = &self.allowance {
             write!(f, "; {} more than your allowance", Amounts(excess))?;
         }

@@ -59,6 +59,11 @@ fn stage(phase: Phase, old: bool) -> (World, ReservationId) {
     (world, id)
 }
 
+fn advertise_after(world: &mut World, seconds: u64) -> Vec<Plan> {
+    world.tick(secs(seconds));
+    vec![world.advertise_old("c1", 4, 4)]
+}
+
 fn advertise(world: &mut World, old: bool) -> Plan {
     if old { world.advertise_old("c1", 4, 4) } else { world.advertise("c1", 4, 4) }
 }
@@ -105,7 +110,7 @@ fn later_sweep(world: &mut World, seconds: u64) -> Vec<Plan> {
     vec![world.sweep()]
 }
 
-const COMMANDS: [(&str, Cell); 27] = [
+const COMMANDS: [(&str, Cell); 28] = [
     ("the same request again", |w, _| reserve(w, request())),
     ("another request under its key", |w, _| reserve(w, ask(1, 1))),
     ("activate, by the requester", |w, id| one(w, Command::Activate { by: cluster("c2"), id })),
@@ -134,6 +139,7 @@ const COMMANDS: [(&str, Cell); 27] = [
     ("fill", |w, _| Ok(vec![w.fill()])),
     ("a provider advertises, then fill", |w, _| Ok(vec![w.advertise("c1", 4, 4), w.fill()])),
     ("an old agent advertises", |w, _| Ok(vec![w.advertise_old("c1", 4, 4)])),
+    ("an old agent is all that advertises", |w, _| Ok(advertise_after(w, 90))),
     ("sweep", |w, _| Ok(vec![w.sweep()])),
     ("sweep after 15 minutes", |w, _| Ok(later_sweep(w, 15 * 60))),
     ("sweep after a day and an hour", |w, _| Ok(later_sweep(w, 25 * 3600))),

@@ -39,7 +39,7 @@ impl Model {
             }
             _ => match event.reservation() {
                 Some(id) if self.stories.contains_key(&id) => self.fold_life(at, id, event),
-                _ => self.fold_operation(event),
+                _ => self.fold_operation(at, event),
             },
         }
     }
@@ -83,7 +83,7 @@ impl Model {
         }
     }
 
-    fn fold_operation(&mut self, event: &Event) {
+    fn fold_operation(&mut self, at: Stamp, event: &Event) {
         let set = |all: &mut std::collections::BTreeSet<_>, one: &_, is: bool| {
             if is {
                 all.insert(Clone::clone(one))
@@ -104,7 +104,8 @@ impl Model {
                 self.caps.insert(cluster.clone(), limits.clone());
             }
             Event::Restored { .. } => {
-                self.restored = true;
+                (self.restored, self.heard_from) = (true, at.time);
+                self.stories.values_mut().for_each(|story| story.doubtful = true);
                 self.reported.clear();
                 self.vouched.clear();
             }
@@ -143,6 +144,7 @@ impl Story {
             asked: 0,
             stage: Stage::Waiting,
             patience: sublet_core::time::Time::default(),
+            doubtful: false,
             told: Resources::default(),
             held: Resources::default(),
             generation: 0,

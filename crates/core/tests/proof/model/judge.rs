@@ -6,7 +6,7 @@ use super::{
 };
 use sublet_core::decision::Strategy;
 use sublet_core::plan::{EVENTS_MAX, Reply, Which};
-use sublet_core::reservation::{Ask, Confirmation, Reason};
+use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
 
 /// Scores are compared with this tolerance: the core rounds shares down.
 const HAIR: f64 = 1e-6;
@@ -53,6 +53,12 @@ impl Model {
                         if at.time.since(*set) >= keep);
                     self.expect(old, "I5", || format!("tombstone {name:?} forgotten too early"));
                 }
+            }
+            Event::Lost { cluster, note } if note.by == Actor::Broker => {
+                let heard = self.heard.get(cluster).map_or(self.heard_from, |heard| heard.at);
+                let silent = at.time.since(heard.max(self.heard_from));
+                let long = self.policy.lost_after.is_some_and(|limit| silent >= limit);
+                self.expect(long, "I8", || format!("{cluster} given up after {silent}"));
             }
             _ => {
                 let story = event.reservation().map(|id| (id, self.stories.get(&id).cloned()));
@@ -105,6 +111,7 @@ impl Model {
                 self.judge_taking(provider, story, amounts, basis);
                 story.stage == Stage::Waiting
                     && patient
+                    && self.is_settled(story)
                     && *amounts == story.ask.resources
                     && activate_by.is_some() == story.ask.activates
                     && self.within_allowance(&story.requester, amounts)
@@ -129,7 +136,8 @@ impl Model {
                 let safe = self.may_return(story, *confirmation);
                 self.expect(safe, "I8", || format!("{event:?} of {story:?}"));
                 let due = story.stage == Stage::TakingDown || is_due(at, story, *reason);
-                story.stage != Stage::Over && due
+                let settled = *reason != Reason::WaitOver || self.is_settled(story);
+                story.stage != Stage::Over && due && settled
             }
             _ => true,
         };
@@ -208,6 +216,7 @@ impl Model {
                 let passed = self.stories.iter().find(|(_, s)| {
                     s.stage == Stage::Waiting
                         && s.patience > at.time
+                        && self.is_settled(s)
                         && after.is_none_or(|after| place(s) > after)
                         && floor.is_none_or(|floor| s.priority >= floor)
                         && filled.is_none_or(|filled| place(s) < filled)
@@ -227,6 +236,7 @@ impl Model {
         let vain = self.stories.iter().find(|(_, story)| {
             story.stage == Stage::Waiting
                 && story.patience > at.time
+                && self.is_settled(story)
                 && !self.revoked.contains(&story.requester)
                 && self.fits_somewhere(&story.requester, &story.ask)
         });

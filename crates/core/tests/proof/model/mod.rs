@@ -49,6 +49,8 @@ pub(crate) struct Story {
     pub(crate) asked: u64,
     pub(crate) stage: Stage,
     pub(crate) patience: Time,
+    /// It waited already before the last restore.
+    doubtful: bool,
     pub(crate) told: Resources,
     pub(crate) held: Resources,
     pub(crate) generation: u32,
@@ -86,6 +88,8 @@ pub(crate) struct Model {
     lost: BTreeSet<ClusterId>,
     revoked: BTreeSet<ClusterId>,
     restored: bool,
+    /// When anybody could be heard first after the last restore.
+    pub(crate) heard_from: Time,
     reported: BTreeSet<ClusterId>,
     /// Of these, the ones that did not say it themselves.
     vouched: BTreeSet<ClusterId>,
@@ -109,7 +113,21 @@ fn kinds<'a>(all: impl IntoIterator<Item = &'a Resources>) -> BTreeSet<Kind> {
 
 /// What happens to it.
 impl Model {
-    pub(crate) fn hear(&mut self, says: &Advertisement, at: Time) {
+    /// Between the shortest and the longest time in which numbers have stopped, a word without one
+    /// may be `taken` or not.
+    pub(crate) fn hear(&mut self, says: &Advertisement, at: Time, taken: bool) {
+        let old = self.heard.get(&says.cluster);
+        if let Some(old) = old.filter(|old| old.says.number.is_some() && says.number.is_none()) {
+            let stopped = at.since(old.at.max(self.heard_from)).as_millis();
+            let longest = old.longest_gap.saturating_mul(3).max(90_000);
+            let fair = if taken { stopped >= 90_000 } else { stopped < longest };
+            self.expect(fair, "I11", || {
+                format!("after {stopped} ms it is heard: {taken}, {says:?}")
+            });
+            if !taken {
+                return;
+            }
+        }
         let old = self.heard.get(&says.cluster);
         let older = old.and_then(|old| old.says.number).zip(says.number);
         // The same again is a sign of life where it was only remembered.
@@ -254,6 +272,17 @@ impl Model {
             && now.since(heard.at) < policy.silence.suspect_min.min(policy.silence.stale_after)
             && policy.allows(requester, provider)
             && more.iter().all(|(kind, n)| i128::from(n) <= self.room(provider, &kind))
+    }
+
+    /// May it be granted and given up, or may it have been granted before the restore? Who has it
+    /// would have said so in the time after which it counts as inactive.
+    fn is_settled(&self, story: &Story) -> bool {
+        !story.doubtful || self.at.time.since(self.heard_from) >= self.policy.silence.stale_after
+    }
+
+    /// Is it held back, as far as was known when the last command was planned?
+    pub(crate) fn is_doubtful(&self, id: ReservationId) -> bool {
+        self.stories.get(&id).is_some_and(|story| !self.is_settled(story))
     }
 
     fn within_allowance(&self, requester: &ClusterId, more: &Resources) -> bool {

@@ -7,7 +7,7 @@ use sublet_core::event::{Event, Subject};
 use sublet_core::id::{ClusterId, Generation, ReservationId};
 use sublet_core::plan::{Action, Command, Plan, Refusal, Reply, Which};
 use sublet_core::policy::Policy;
-use sublet_core::reservation::{Actor, Ask, Hindrance};
+use sublet_core::reservation::{Actor, Ask, Hindrance, Reservation};
 use sublet_core::resources::{Kind, Limits, Resources};
 use sublet_core::time::Span;
 
@@ -95,11 +95,12 @@ impl Player {
             && plan.reply == (Reply::Swept { more: false })
         {
             let ledger = self.world.books.ledger();
-            // After a restore, only its provider knows until when it lasts by now.
-            let known = |provider| !ledger.awaits_report(provider);
-            let overdue = ledger
-                .due(self.world.now)
-                .filter(|due| due.holding().is_none_or(|grant| known(&grant.provider)));
+            // After a restore, only its provider knows whether it was granted, and how long it lasts.
+            let unknown = |due: &&Reservation| match due.holding() {
+                Some(grant) => ledger.awaits_report(&grant.provider),
+                None => self.world.model.is_doubtful(due.id),
+            };
+            let overdue = ledger.due(self.world.now).filter(|due| !unknown(due));
             assert_eq!(overdue.count(), 0, "I7: a complete sweep leaves nothing that is due");
         }
         self.last = Some(command);

@@ -60,6 +60,7 @@ impl Script {
             "policy" => self.set_policy(line),
             "tick" => self.world.tick(line.subject().parse().unwrap()),
             "show" => self.show(),
+            "why" => self.say_why(self.id(line)),
             "use" => self.use_grant(line),
             "carry" => self.world.carry_out(&line.cluster("by"), self.id(line)),
             "backup" => self.backup = Some(self.world.backup()),

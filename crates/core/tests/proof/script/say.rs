@@ -2,8 +2,11 @@
 
 use super::{Plan, Refusal, Reply, ReservationId, Script, Time};
 use std::fmt::Write as _;
+use sublet_core::decision::explain;
 use sublet_core::event::{Event, Subject};
 use sublet_core::reservation::Reservation;
+
+use crate::world::World;
 
 impl Script {
     pub(super) fn say(&mut self, text: &str) {
@@ -39,6 +42,13 @@ impl Script {
             Reply::Swept { .. } if plan.events.is_empty() => self.say("nothing is due"),
             _ => {}
         }
+    }
+
+    /// Why one that waits still does.
+    pub(super) fn say_why(&mut self, id: ReservationId) {
+        let World { books, policy, now, .. } = &self.world;
+        let why = explain::waiting(books, self.world.reservation(id), policy, *now);
+        self.say(&format!("because {why}"));
     }
 
     fn name(&self, id: ReservationId) -> String {

@@ -162,9 +162,11 @@ impl World {
     pub(crate) fn hear(&mut self, advertisement: Advertisement) -> Plan {
         let advertisement = advertisement.validated().unwrap();
         let before = self.books.ledger().clone();
-        self.books.hear(advertisement.clone(), self.now, &self.policy.silence);
+        let silence = &self.policy.silence;
+        let taken = self.books.market().is_news(&advertisement, self.now, silence);
+        self.books.hear(advertisement.clone(), self.now, silence);
         assert_eq!(*self.books.ledger(), before, "I10: an advertisement changed the ledger");
-        self.model.hear(&advertisement, self.now);
+        self.model.hear(&advertisement, self.now, taken);
         self.run(&Command::Advertise(Box::new(advertisement))).unwrap()
     }
 
@@ -189,7 +191,7 @@ impl World {
     pub(crate) fn restore(&mut self, backup: &Backup) {
         let ledger: Ledger = serde_json::from_str(&backup.ledger).unwrap();
         self.revision = ledger.stamp().revision;
-        self.books = Books::new(ledger);
+        self.books = Books::new(ledger).listening(self.now);
         self.model = backup.model.clone();
         self.model.heard.clear();
         self.log.clone_from(&backup.log);
@@ -201,7 +203,8 @@ impl World {
     /// The process starts anew on its log, with what it noted of the market.
     pub(crate) fn restart(&mut self) {
         let entries: Vec<_> = self.books.market().entries().map(|(_, e)| e.clone()).collect();
-        self.books = Books::new(self.books.ledger().clone());
+        self.books = Books::new(self.books.ledger().clone()).listening(self.now);
+        self.model.heard_from = self.now;
         for entry in entries {
             self.books.remember(entry, self.now);
         }
