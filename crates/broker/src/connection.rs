@@ -100,7 +100,7 @@ pub(crate) async fn serve(
         // On the heap: it is large, and most connections wait for years in the other branch.
         let mut connection = Box::pin(h2(limits).serve_connection(stream, service));
         tokio::select! {
-            result = until_left(connection.as_mut(), leaving) => result,
+            result = until_left(connection.as_mut(), leaving.wait(), limits.drain) => result,
             () = stalled(taking, limits.write) => {
                 tracing::debug!(%address, "its answers are not taken");
                 Ok(())
@@ -108,7 +108,7 @@ pub(crate) async fn serve(
         }
     } else {
         let connection = pin!(h1(limits).serve_connection(stream, service));
-        until_left(connection, leaving).await
+        until_left(connection, leaving.wait(), limits.drain).await
     };
     if let Err(error) = result {
         // A peer that went away is its own affair.
@@ -157,16 +157,18 @@ fn h2(limits: &Limits) -> http2::Builder<Tasks> {
     builder
 }
 
+/// Asks the peer to leave when it is time, and ends the connection when it takes too long: a peer of
+/// HTTP/2 that never says that it has understood would go on being answered.
 async fn until_left<C: GracefulConnection>(
     mut connection: Pin<&mut C>,
-    leaving: Leaving,
+    leave: impl Future<Output = ()>,
+    patience: Duration,
 ) -> Result<(), C::Error> {
-    let leave = pin!(leaving.wait());
     tokio::select! {
         result = connection.as_mut() => return result,
         () = leave => connection.as_mut().graceful_shutdown(),
     }
-    connection.await
+    tokio::time::timeout(patience, connection).await.unwrap_or(Ok(()))
 }
 
 /// The requests of one HTTP/2 connection: they end when it does.

@@ -36,7 +36,8 @@ pub struct Limits {
     pub request: Duration,
     /// For a peer to take what was sent, or, on HTTP/2, a part of any answer that is ready for it.
     pub write: Duration,
-    /// For open requests and streams when the broker ends.
+    /// For open requests and streams when the broker ends, or the authority is replaced that let
+    /// their connection in.
     pub drain: Duration,
     /// Bodies that are read at the same time and are beyond the ordinary length already.
     pub large_bodies: usize,
