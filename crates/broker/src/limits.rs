@@ -26,9 +26,11 @@ pub struct Limits {
     pub arrivals_per_address: usize,
     /// For the TLS handshake, its wait for a turn included. Go's client gives up after the same.
     pub handshake: Duration,
-    /// From the first byte of a request to the end of its headers.
+    /// From the first byte of a request to the end of its headers; on HTTP/2, from the handshake to
+    /// the first request.
     pub head: Duration,
-    /// Without a request. Longer than the 90 s of Go's client, so that it closes first.
+    /// Without a request; on HTTP/2, up to twice that. Longer than the 90 s of Go's client, so that it
+    /// closes first.
     pub idle: Duration,
     /// For the whole body of a request.
     pub body: Duration,

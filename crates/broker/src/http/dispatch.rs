@@ -83,7 +83,10 @@ fn answer(
     let route = route_of(path, request.method().as_str());
     let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
     let in_flight = InFlight::new(&app);
-    let admitted = admit(&app, path, route, parts.list(), (request, id.clone()));
+    let (turn, admitted) = match take_turn(&app, peer.as_deref(), path, route) {
+        Ok(turn) => (Some(turn), admit(&app, path, route, parts.list(), (request, id.clone()))),
+        Err(problem) => (None, Err(problem)),
+    };
     async move {
         let outcome = match admitted {
             Ok(Admitted::Answered(response)) => Ok(response),
@@ -107,6 +110,7 @@ fn answer(
         }
         let took = app.machine.read().monotonic.saturating_sub(began);
         let status = response.status().as_u16();
+        let response = reply::held(response, turn, peer.as_deref());
         app.metrics.answered(name, status, took);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         tracing::debug!(request = id, %caller, route = name, status, took_us, "answered");
@@ -223,10 +227,21 @@ struct Unread {
     call: Call,
     /// None where none is expected.
     body: Option<Body>,
-    turn: Turn,
 }
 
-/// Who is it, which route, may it, is it its turn.
+/// Is it its turn. Also who is about to be denied needs one: denials cost as much as answers.
+fn take_turn(
+    app: &App,
+    peer: Option<&Peer>,
+    path: &str,
+    route: Option<&'static Route>,
+) -> Result<Turn, Problem> {
+    let peer = peer.ok_or_else(believe::no_certificate)?;
+    let lane = find(path, route).map_or(Lane::Ordinary, |(_, row)| row.lane);
+    app.admission.turn(&peer.share, lane, app.machine.read().monotonic).map_err(busy)
+}
+
+/// Who is it, which route, may it.
 fn admit(
     app: &Arc<App>,
     path: &'static str,
@@ -236,18 +251,13 @@ fn admit(
 ) -> Result<Admitted, Problem> {
     let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
     let peer = peer.ok_or_else(believe::no_certificate)?;
-    let found = find(path, route);
-    // Also who is about to be denied needs a turn: denials cost as much as answers.
-    let lane = found.as_ref().map_or(Lane::Ordinary, |(_, row)| row.lane);
-    let turn = app.admission.turn(&peer.share, lane, app.machine.read().monotonic);
-    let turn = turn.map_err(busy)?;
     head::check(&request, &app.limits)?;
     if path == paths::HEALTH && route.is_some() {
         // Asked by whoever has a certificate, also one that names nobody, as in the Go broker.
-        return Ok(Admitted::Answered(reply::held(health(), turn, &peer)));
+        return Ok(Admitted::Answered(health()));
     }
     let identity = believe::identify(&peer, &app.revoked, app.machine.read().wall)?;
-    let (route, row) = found?;
+    let (route, row) = find(path, route)?;
     let path = parts?;
     permit(row, &identity.caller, &path)?;
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
@@ -256,17 +266,16 @@ fn admit(
     let body = (!matches!(route.request, WireBody::None)).then_some(body);
     let (app, headers) = (Arc::clone(app), head.headers);
     let call = Call { app, peer, identity, row, id, path, query, headers, body: Bytes::new() };
-    Ok(Admitted::Call(Box::new(Unread { call, body, turn })))
+    Ok(Admitted::Call(Box::new(Unread { call, body })))
 }
 
 /// Reads the body, and answers.
 async fn carry(unread: Box<Unread>) -> Result<Response, Problem> {
-    let Unread { mut call, body, turn } = *unread;
+    let Unread { mut call, body } = *unread;
     if let Some(body) = body {
         call.body = body::read(&call, body).await?;
     }
-    let response = respond(&call).await?;
-    Ok(reply::held(response, turn, &call.peer))
+    respond(&call).await
 }
 
 fn find(

@@ -93,13 +93,14 @@ pub(crate) fn without_body(response: Response) -> Response {
 const PIECE_BYTES: usize = 8 * 1024;
 
 /// The same answer, with its turn kept until it is delivered: who asks again and again and takes no
-/// answer is not let in any more. A stream, whose length nobody knows, has a seat of another kind.
-pub(crate) fn held(response: Response, turn: Turn, peer: &Peer) -> Response {
+/// answer is not let in any more, be it a refusal; only of who has no turn there is none to keep. A
+/// stream, whose length nobody knows, has a seat of another kind.
+pub(crate) fn held(response: Response, turn: Option<Turn>, peer: Option<&Peer>) -> Response {
     let length = hyper::body::Body::size_hint(response.body()).exact();
     if length.is_none_or(|length| length == 0) {
         return response;
     }
-    let taken = peer.taking.as_ref().map(Taking::begin);
+    let taken = peer.and_then(|peer| peer.taking.as_ref()).map(Taking::begin);
     response.map(|body| Body::new(Held { body, rest: Bytes::new(), taken, _turn: turn }))
 }
 
@@ -109,7 +110,7 @@ struct Held {
     rest: Bytes,
     /// Where it is noted that it moves, on HTTP/2.
     taken: Option<Taken>,
-    _turn: Turn,
+    _turn: Option<Turn>,
 }
 
 impl hyper::body::Body for Held {
