@@ -8,7 +8,7 @@ use sublet_core::plan::Command;
 use sublet_wire::{Code, Problem, v1};
 
 use super::call::Call;
-use super::instructions::for_go;
+use super::instructions::{for_go, lent};
 use super::reply;
 use crate::authorize::{Relation, Verdict};
 
@@ -41,7 +41,7 @@ fn response(books: &Books, cluster: &ClusterId) -> Option<v1::AdvertisementRespo
     let entry = books.market().entry(cluster)?;
     Some(v1::AdvertisementResponse {
         advertisement: v1::Advertisement::of(books, entry),
-        provider_instructions: for_go(books, cluster),
+        provider_instructions: for_go(&lent(books, cluster)),
     })
 }
 

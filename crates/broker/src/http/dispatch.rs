@@ -93,13 +93,15 @@ fn answer(
             Ok(Admitted::Call(admitted)) => carry(admitted).await,
             Err(problem) => Err(problem),
         };
+        let outcome =
+            outcome.and_then(|response| with_room(&app, peer.as_deref(), route, response));
         drop(in_flight);
         let name = route.map_or(NO_ROUTE, |route| route.name);
         let shape = route.map_or(Shape::Plain, |route| route.shape);
         let caller = Named(peer.as_deref());
-        let mut response = outcome.unwrap_or_else(|problem| {
+        let (mut response, room) = outcome.unwrap_or_else(|problem| {
             denied(&app, &problem, name, &caller, (&id, began));
-            refusal(&problem, shape, path)
+            (refusal(&problem, shape, path), None)
         });
         if let Ok(id) = HeaderValue::from_str(&id) {
             response.headers_mut().insert(REQUEST_ID, id);
@@ -110,11 +112,28 @@ fn answer(
         }
         let took = app.machine.read().monotonic.saturating_sub(began);
         let status = response.status().as_u16();
-        let response = reply::held(response, turn, peer.as_deref());
+        let response = reply::held(response, turn, room, peer.as_deref());
         app.metrics.answered(name, status, took);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         tracing::debug!(request = id, %caller, route = name, status, took_us, "answered");
         if is_head { reply::without_body(response) } else { response }
+    }
+}
+
+/// An answer with the room that it needs until it is delivered. Whoever only asked, or advertised, can
+/// come again where there is none; of everything else it is said what was done.
+fn with_room(
+    app: &App,
+    peer: Option<&Peer>,
+    route: Option<&Route>,
+    response: Response,
+) -> Result<(Response, Option<Turn>), Problem> {
+    let room = peer.map(|peer| reply::room(&response, &app.admission, peer)).transpose();
+    let can_repeat = route
+        .is_none_or(|route| route.method.as_str() == "GET" || route.path == paths::ADVERTISEMENTS);
+    match room {
+        Err(full) if can_repeat => Err(busy(full)),
+        room => Ok((response, room.ok().flatten().flatten())),
     }
 }
 
