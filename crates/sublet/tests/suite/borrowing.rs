@@ -75,6 +75,9 @@ fn every_kind_of_no_has_its_status() {
     town.fails_as("shop", "cordon edge --why test", 6, "operator's certificate");
     let said = town.ok_as("shop", "release --key job-9");
     assert_eq!(said, "nothing was reserved under this key, and nothing will be\n");
+    for (format, nothing) in [("json", "[]\n"), ("yaml", "[]\n"), ("name", "")] {
+        assert_eq!(town.ok_as("shop", &format!("release --key job-9 -o {format}")), nothing);
+    }
     town.fails_as("shop", "request --cpu 1 --memory 1Gi --key job-9", 3, "key");
     town.anna.fails("--context nobody get clusters", 4, "there are anna, edge, shop");
     town.fails_as("nobody", "get clusters", 4, "there are anna, edge, shop");
@@ -235,6 +238,19 @@ fn who_gives_up_waiting_is_told_what_is_left_and_how_to_end_it() {
     let id = town.anna.ok("get reservations -o name").trim().to_owned();
     complains(&mut said, &format!("end it with: sublet release {id}"));
     assert_eq!(waits.0.wait().unwrap().code(), Some(6));
+}
+
+#[test]
+fn what_was_released_is_printed_also_where_the_next_one_cannot_be() {
+    let town = Town::new();
+    town.edge_has(8);
+    let id = town.ok_as("shop", "request --cpu 1 --memory 1Gi -o name").trim().to_owned();
+    let unknown = "rsv-aaaaaaaaaaaaaaaaaaaa";
+    let ended = town.run_as("shop", &format!("release {id} {unknown} {unknown} -o json"));
+    let list: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((&list[0]["id"], list.as_array().unwrap().len()), (&id.as_str().into(), 1));
+    assert_eq!(ended.status, 4, "{ended:?}");
+    assert!(ended.err.contains(&format!("{unknown} and what comes after it")), "{ended:?}");
 }
 
 /// Does this process listen to SIGINT by itself?
