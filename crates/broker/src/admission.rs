@@ -48,19 +48,33 @@ impl Seats {
     }
 
     fn take(self: &Arc<Self>) -> Option<Seat> {
-        // The seat gives back what it took, also where it was one too many.
-        let seat = Seat(Arc::clone(self));
-        (self.taken.fetch_add(1, Ordering::AcqRel) < self.most).then_some(seat)
+        let (seat, before) = self.add(1);
+        (before < self.most).then_some(seat)
+    }
+
+    /// So many together; more than there are only as the first, so that what is larger comes too.
+    fn take_wide(self: &Arc<Self>, width: usize) -> Option<Seat> {
+        let (seat, before) = self.add(width);
+        (before == 0 || before.saturating_add(width) <= self.most).then_some(seat)
+    }
+
+    /// The seat gives back what it took, also where it was too much.
+    fn add(self: &Arc<Self>, width: usize) -> (Seat, usize) {
+        let before = self.taken.fetch_add(width, Ordering::AcqRel);
+        (Seat { of: Arc::clone(self), width }, before)
     }
 }
 
 /// A place that is taken until this is dropped.
 #[derive(Debug)]
-pub struct Seat(Arc<Seats>);
+pub struct Seat {
+    of: Arc<Seats>,
+    width: usize,
+}
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::AcqRel);
+        self.of.taken.fetch_sub(self.width, Ordering::AcqRel);
     }
 }
 
@@ -123,6 +137,7 @@ pub struct Share {
     connections: Arc<Seats>,
     streams: Arc<Seats>,
     large: Arc<Seats>,
+    answers: Arc<Seats>,
     urgent: LaneShare,
     ordinary: LaneShare,
     messages: LaneShare,
@@ -136,6 +151,7 @@ impl Share {
         Self {
             urgent_of_all,
             large: Seats::new(limits.large_bodies_per_cluster),
+            answers: Seats::new(limits.answer_bytes_per_cluster),
             connections: Seats::new(limits.connections_per_cluster),
             streams: Seats::new(limits.streams_per_cluster),
             urgent: LaneShare::new(limits.urgent_per_cluster, rate),
@@ -168,6 +184,7 @@ pub struct Admission {
     ordinary: Arc<Seats>,
     messages: Arc<Seats>,
     large: Arc<Seats>,
+    answers: Arc<Seats>,
     /// What all have together whose certificates name nobody.
     unnamed: Arc<Share>,
     shares: Mutex<HashMap<Caller, Arc<Share>>>,
@@ -184,6 +201,7 @@ impl Admission {
             ordinary: Seats::new(limits.ordinary),
             messages: Seats::new(limits.messages_taken),
             large: Seats::new(limits.large_bodies),
+            answers: Seats::new(limits.answer_bytes),
             shares: Mutex::default(),
             limits,
         }
@@ -221,6 +239,15 @@ impl Admission {
         let busy = Busy { retry_after: 1 };
         let own = share.large.take().ok_or(busy)?;
         let all = self.large.take().ok_or(busy)?;
+        Ok(Turn { _own: own, _all: all })
+    }
+
+    /// Room for an answer of so many bytes, until it is delivered: turns bound how many are not taken
+    /// yet, not how large they are.
+    pub fn answer(&self, share: &Share, bytes: usize) -> Result<Turn, Busy> {
+        let busy = Busy { retry_after: 1 };
+        let own = share.answers.take_wide(bytes).ok_or(busy)?;
+        let all = self.answers.take_wide(bytes).ok_or(busy)?;
         Ok(Turn { _own: own, _all: all })
     }
 
@@ -295,6 +322,22 @@ mod tests {
         assert!(held.iter().all(Result::is_ok) && admission.large_body(&greedy).is_err());
         let last = admission.large_body(&polite);
         assert!(last.is_ok() && admission.large_body(&polite).is_err());
+    }
+
+    #[test]
+    fn answers_that_wait_to_be_taken_are_bounded_in_bytes_and_a_single_one_is_not() {
+        let admission = admission(|limits| {
+            (limits.answer_bytes, limits.answer_bytes_per_cluster) = (150, 100);
+        });
+        let (greedy, polite) = (share(&admission, "greedy"), share(&admission, "polite"));
+        let held = [admission.answer(&greedy, 60), admission.answer(&greedy, 40)];
+        assert!(held.iter().all(Result::is_ok) && admission.answer(&greedy, 1).is_err());
+        assert!(admission.answer(&polite, 51).is_err() && admission.answer(&polite, 50).is_ok());
+        drop(held);
+        let whole = admission.answer(&greedy, 1000);
+        assert!(whole.is_ok() && admission.answer(&greedy, 1).is_err());
+        drop(whole);
+        assert!(admission.answer(&polite, 100).is_ok());
     }
 
     #[test]

@@ -86,6 +86,7 @@ pub(crate) async fn serve(
     let is_h2 = peer.taking.is_some();
     let taking = peer.taking.clone();
     let (in_work, leaving) = (InWork::default(), peer.leaving.clone());
+    let (quiet, tasks) = (in_work.clone(), Tasks::new(in_work.clone()));
     let head = (!is_h2).then_some(limits.head);
     let stream = TokioIo::new(Guard::new(stream, in_work.clone(), head, limits.write));
     let address = peer.address;
@@ -99,10 +100,16 @@ pub(crate) async fn serve(
         }
     });
     let result = if is_h2 {
+        let leave = async {
+            tokio::select! {
+                () = leaving.wait() => {}
+                () = quiet.quiet(limits.head, limits.idle) => {}
+            }
+        };
         // On the heap: it is large, and most connections wait for years in the other branch.
-        let mut connection = Box::pin(h2(limits).serve_connection(stream, service));
+        let mut connection = Box::pin(h2(limits, tasks).serve_connection(stream, service));
         tokio::select! {
-            result = until_left(connection.as_mut(), leaving) => result,
+            result = until_left(connection.as_mut(), leave, limits.drain) => result,
             () = stalled(taking, limits.write) => {
                 tracing::debug!(%address, "its answers are not taken");
                 Ok(())
@@ -110,7 +117,7 @@ pub(crate) async fn serve(
         }
     } else {
         let connection = pin!(h1(limits).serve_connection(stream, service));
-        until_left(connection, leaving).await
+        until_left(connection, leaving.wait(), limits.drain).await
     };
     if let Err(error) = result {
         // A peer that went away is its own affair.
@@ -147,8 +154,8 @@ fn h1(limits: &Limits) -> http1::Builder {
     builder
 }
 
-fn h2(limits: &Limits) -> http2::Builder<Tasks> {
-    let mut builder = http2::Builder::new(Tasks::default());
+fn h2(limits: &Limits, tasks: Tasks) -> http2::Builder<Tasks> {
+    let mut builder = http2::Builder::new(tasks);
     builder
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_EVERY)
@@ -159,27 +166,43 @@ fn h2(limits: &Limits) -> http2::Builder<Tasks> {
     builder
 }
 
+/// Asks the peer to leave when it is time, and ends the connection when it takes too long: a peer of
+/// HTTP/2 that never says that it has understood would go on being answered.
 async fn until_left<C: GracefulConnection>(
     mut connection: Pin<&mut C>,
-    leaving: Leaving,
+    leave: impl Future<Output = ()>,
+    patience: Duration,
 ) -> Result<(), C::Error> {
-    let leave = pin!(leaving.wait());
     tokio::select! {
         result = connection.as_mut() => return result,
         () = leave => connection.as_mut().graceful_shutdown(),
     }
-    connection.await
+    tokio::time::timeout(patience, connection).await.unwrap_or(Ok(()))
 }
 
-/// The requests of one HTTP/2 connection: they end when it does.
-#[derive(Clone, Default)]
-struct Tasks(Arc<Mutex<JoinSet<()>>>);
+/// The requests of one HTTP/2 connection: they end when it does, and each is in work until its answer
+/// was handed to the connection, a stream for as long as it is open.
+#[derive(Clone)]
+struct Tasks {
+    running: Arc<Mutex<JoinSet<()>>>,
+    in_work: InWork,
+}
+
+impl Tasks {
+    fn new(in_work: InWork) -> Self {
+        Self { running: Arc::default(), in_work }
+    }
+}
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
     fn execute(&self, request: F) {
-        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = self.in_work.begin();
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         // Their answers went to the peer already; only the places are to be freed.
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(request);
+        while running.try_join_next().is_some() {}
+        running.spawn(async move {
+            request.await;
+            drop(begun);
+        });
     }
 }

@@ -39,6 +39,20 @@ impl InWork {
     fn any(&self) -> bool {
         self.began() != self.0.ended.load(Ordering::Acquire)
     }
+
+    /// Waits until the first request has not come for `first`, or later none was in work for `idle`,
+    /// or for twice that: it is looked at now and then, which costs busy connections nothing.
+    pub(crate) async fn quiet(&self, first: Duration, idle: Duration) {
+        let mut patience = first;
+        loop {
+            let (began, was_busy) = (self.began(), self.any());
+            tokio::time::sleep(patience).await;
+            if !was_busy && self.began() == began {
+                return;
+            }
+            patience = idle;
+        }
+    }
 }
 
 /// A request in work.

@@ -11,6 +11,7 @@ use rustls::pki_types::CertificateDer;
 use sublet_core::event::Subject;
 use sublet_core::id::{self, ClusterId};
 use sublet_core::time::Time;
+use sublet_wire::v1::Revocation;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::X509Name;
 
@@ -18,8 +19,8 @@ use x509_parser::x509::X509Name;
 pub const OPERATORS: &str = "sublet:operators";
 /// What the log keeps of an operator's name.
 const NAME_MAX: usize = 128;
-/// RFC 5280 allows 20 bytes; what is longer is not a serial number that anybody could type.
-const SERIAL_BYTES_MAX: usize = 64;
+/// RFC 5280 allows 20 bytes; what is longer than this, nobody could revoke.
+const SERIAL_BYTES_MAX: usize = Revocation::SERIAL_MAX / 2;
 
 /// Why a certificate names nobody.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -178,5 +179,15 @@ mod tests {
         assert_eq!(serial(&[0x0A, 0x01]), "a01");
         assert_eq!(serial(&[0]), "0");
         assert_eq!(serial_text(&[7; 65]), None);
+    }
+
+    #[test]
+    fn every_serial_that_is_believed_can_be_revoked() {
+        let serials: [&[u8]; 5] = [&[0], &[0, 0], &[1], &[0x7f; 20], &[0xff; 64]];
+        for raw in serials {
+            let serial = serial_text(raw).unwrap();
+            let typed = Revocation { serial: Some(serial.clone()), ..Revocation::default() };
+            assert_eq!(typed.to_core().unwrap(), Subject::Serial(serial));
+        }
     }
 }

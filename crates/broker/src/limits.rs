@@ -11,8 +11,8 @@ const KIB: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections in all. An idle one costs some 30 KiB. Answers that are not taken come on top: as
-    /// many as there are turns, and none for longer than `write`; and of every HTTP/2 request the last
-    /// 8 KiB, which hyper keeps until they are taken or the connection ends.
+    /// many as there are turns, as much as `answer_bytes`, and none for longer than `write`; and of every
+    /// HTTP/2 request the last 8 KiB, which hyper keeps until they are taken or the connection ends.
     pub connections: usize,
     /// Connections of one cluster. A Go agent opens up to 10, ours two.
     pub connections_per_cluster: usize,
@@ -26,9 +26,11 @@ pub struct Limits {
     pub arrivals_per_address: usize,
     /// For the TLS handshake, its wait for a turn included. Go's client gives up after the same.
     pub handshake: Duration,
-    /// From the first byte of a request to the end of its headers.
+    /// From the first byte of a request to the end of its headers; on HTTP/2, from the handshake to
+    /// the first request.
     pub head: Duration,
-    /// Without a request. Longer than the 90 s of Go's client, so that it closes first.
+    /// Without a request; on HTTP/2, up to twice that. Longer than the 90 s of Go's client, so that it
+    /// closes first.
     pub idle: Duration,
     /// For the whole body of a request.
     pub body: Duration,
@@ -36,12 +38,20 @@ pub struct Limits {
     pub request: Duration,
     /// For a peer to take what was sent, or, on HTTP/2, a part of any answer that is ready for it.
     pub write: Duration,
-    /// For open requests and streams when the broker ends.
+    /// For open requests and streams when the broker ends, or the authority is replaced that let
+    /// their connection in.
     pub drain: Duration,
     /// Bodies that are read at the same time and are beyond the ordinary length already.
     pub large_bodies: usize,
     /// The same of one cluster: it has one agent, and its second try.
     pub large_bodies_per_cluster: usize,
+    /// Bytes of answers that are made and not delivered yet, of those beyond 8 KiB, in all. A page of a
+    /// thousand reservations has some 650 KiB. What is smaller comes to 8 KiB for each turn at most:
+    /// 64 MiB with all ordinary turns taken.
+    pub answer_bytes: usize,
+    /// The same of one cluster. A single answer may have more: the whole list of an older Go agent has
+    /// as much as there is.
+    pub answer_bytes_per_cluster: usize,
     /// Of the path and query of one request: no URL of ours has a thousand.
     pub uri_bytes: usize,
     /// Of all headers of one request. Twice that is read, so that an answer can say so.
@@ -106,6 +116,8 @@ impl Default for Limits {
             drain: Duration::from_secs(20),
             large_bodies: 16,
             large_bodies_per_cluster: 2,
+            answer_bytes: 256 * 1024 * KIB,
+            answer_bytes_per_cluster: 16 * 1024 * KIB,
             uri_bytes: 4 * KIB,
             head_bytes: 16 * KIB,
             headers: 64,

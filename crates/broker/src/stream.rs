@@ -1,7 +1,7 @@
 //! What a cluster must do, as a stream that can be cut and resumed anywhere without a gap.
 //!
-//! A stream begins with everything there is to do, or, with a cursor that is young enough, with
-//! what changed since; then it brings what each commit changes. It first watches and then looks, so
+//! A stream begins with everything there is to do, or, with a cursor since which nothing was
+//! forgotten, with what changed since; then it brings what each commit changes. It first watches and then looks, so
 //! that nothing falls between; what is seen twice is told twice, which is harmless because an
 //! instruction says how things are, not what to add. A reader that falls behind is given the whole
 //! list again.
@@ -17,7 +17,7 @@ use sublet_core::bugs::{Bug, planted};
 use sublet_core::id::{ClusterId, Revision};
 use sublet_core::instruction::{self, Instruction};
 use sublet_core::ledger::Ledger;
-use sublet_core::time::{Span, Time};
+use sublet_core::time::Time;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Interval, interval};
 
@@ -30,8 +30,7 @@ const REPORTED_EVERY: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     revision: Revision,
-    /// When that was: an ended reservation is forgotten after a while, so age decides whether a
-    /// stream can be resumed.
+    /// When that was: another log gives the same numbers to other records, but began at another time.
     time: Time,
 }
 
@@ -66,14 +65,15 @@ impl Cursor {
         self.revision
     }
 
-    /// Is everything that changed since still remembered?
-    fn can_resume(self, ledger: &Ledger, now: Time, retention: Span) -> bool {
+    /// Is everything that changed since still remembered? How old it is does not tell: the policy may
+    /// have said otherwise for how long to remember.
+    fn can_resume(self, ledger: &Ledger) -> bool {
         // By time too: the forgotten history had the same revisions, and perhaps more of them.
         let restored =
             ledger.restored().is_some_and(|at| self.revision < at.revision || self.time < at.time);
-        // Half of it, so that nothing depends on which of two close moments came first.
-        let young = now.since(self.time).as_millis() < retention.as_millis() / 2;
-        !restored && young && self.revision <= ledger.stamp().revision
+        let horizon = ledger.horizon();
+        let remembered = self.revision >= horizon.revision && self.time >= horizon.time;
+        !restored && remembered && self.revision <= ledger.stamp().revision
     }
 }
 
@@ -94,14 +94,8 @@ pub struct Part {
 impl Part {
     /// How things stand for `cluster`: what changed since `after`, or everything where that is not
     /// known any more.
-    pub fn look(
-        ledger: &Ledger,
-        cluster: &ClusterId,
-        after: Option<Cursor>,
-        now: Time,
-        retention: Span,
-    ) -> Self {
-        let from = after.filter(|cursor| cursor.can_resume(ledger, now, retention));
+    pub fn look(ledger: &Ledger, cluster: &ClusterId, after: Option<Cursor>, now: Time) -> Self {
+        let from = after.filter(|cursor| cursor.can_resume(ledger));
         let instructions = match from {
             None => instruction::current(ledger, cluster).collect(),
             Some(cursor) => instruction::since(ledger, cluster, Some(cursor.revision)).collect(),
@@ -141,8 +135,6 @@ impl Reader {
 pub struct Stream {
     handle: Handle,
     cluster: ClusterId,
-    /// How long ended reservations are remembered.
-    retention: Span,
     news: Receiver<News>,
     reader: Reader,
     /// It is watched anew, and its reader was not given the whole list yet.
@@ -158,12 +150,11 @@ impl Stream {
         handle: Handle,
         cluster: ClusterId,
         after: Option<Cursor>,
-        retention: Span,
     ) -> Result<(Self, Part), Failure> {
         let news = handle.watch(cluster.clone())?;
         let reader = Reader::default();
         let (behind, early) = (false, None);
-        let mut stream = Self { handle, cluster, retention, news, reader, behind, early };
+        let mut stream = Self { handle, cluster, news, reader, behind, early };
         let first = stream.look(after).await?;
         stream.looked(&first);
         Ok((stream, first))
@@ -203,9 +194,9 @@ impl Stream {
     }
 
     async fn look(&self, after: Option<Cursor>) -> Result<Part, Failure> {
-        let (cluster, retention) = (self.cluster.clone(), self.retention);
+        let cluster = self.cluster.clone();
         let seen = self.handle.look(move |books, now| {
-            let part = Part::look(books.ledger(), &cluster, after, now, retention);
+            let part = Part::look(books.ledger(), &cluster, after, now);
             let early = part.whole && !books.ledger().has_reported(&cluster);
             Part { whole: part.whole && !early, early, ..part }
         })?;

@@ -17,13 +17,12 @@ use sublet_core::ledger::{Ledger, Stamp};
 use sublet_core::market::Freshness;
 use sublet_core::plan::{Command, Refusal, Which};
 use sublet_core::policy::Policy;
-use sublet_core::reservation::{Actor, Ask};
+use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
 use sublet_core::resources::Resources;
 use sublet_core::time::{Span, Time};
 use sublet_log::{Body, Head, Log, Memory, Record, Writer, snapshot};
 
 const GIB: u64 = 1 << 30;
-const DAY: Span = Span::from_secs(24 * 3600);
 
 fn cluster(name: &str) -> ClusterId {
     name.parse().unwrap()
@@ -60,7 +59,7 @@ async fn release(handle: &Handle, id: ReservationId) {
 }
 
 async fn open(handle: &Handle, name: &str, after: Option<Cursor>) -> (Stream, Part) {
-    Stream::open(handle.clone(), cluster(name), after, DAY).await.unwrap()
+    Stream::open(handle.clone(), cluster(name), after).await.unwrap()
 }
 
 /// The next part; the limit only ends a test that would hang.
@@ -139,12 +138,45 @@ fn a_cursor_of_the_history_that_a_restore_forgot_gets_the_whole_list() {
     for ledger in [&ledger, &serde_json::from_str(&text).unwrap()] {
         let is_whole = |cursor: &str| {
             let (after, now) = (Some(cursor.parse().unwrap()), at(906, 1003).time);
-            Part::look(ledger, &cluster, after, now, DAY).whole
+            Part::look(ledger, &cluster, after, now).whole
         };
         assert!(is_whole("904.999000"), "it was told another 904");
         assert!(is_whole("900.999000"));
         assert!(!is_whole("904.1001000"), "this is the 904 that it knows");
     }
+}
+
+#[test]
+fn a_cursor_from_before_the_last_change_that_was_forgotten_or_of_another_log_gets_the_whole_list() {
+    let at = |revision, seconds: u64| Stamp {
+        revision: Revision(revision),
+        time: Time::from_millis(seconds * 1000),
+    };
+    let (id, requester) = (ReservationId::FIRST, cluster("c1"));
+    let (key, by) = ("k".parse().unwrap(), Actor::Cluster(requester.clone()));
+    let (ask, until) = (Ask::default(), at(0, 2000).time);
+    let asked = Event::Requested { id, requester: requester.clone(), key, ask, priority: 0, until };
+    let (reason, confirmation) = (Reason::ReleasedByRequester, Confirmation::NothingHeld);
+    let ended = Event::Ended { id, reason, by, confirmation, hindrance: None };
+    let forgotten = Event::Forgotten { reservations: vec![id], tombstones: vec![] };
+    let mut ledger = Ledger::default();
+    let steps = [(at(1, 1000), asked), (at(5, 1010), ended), (at(8, 1020), forgotten)];
+    let mut told = Vec::new();
+    for (stamp, event) in steps {
+        told.push((stamp, ledger.apply(stamp, &event).unwrap()));
+        let text = serde_json::to_string(&ledger).unwrap();
+        let again: Ledger = serde_json::from_str(&text).unwrap();
+        assert_eq!(again, ledger);
+    }
+    let is_whole = |ledger: &Ledger, cursor: &str| {
+        Part::look(ledger, &requester, Some(cursor.parse().unwrap()), at(9, 1030).time).whole
+    };
+    assert!(is_whole(&ledger, "4.1009000"), "it has not heard of the end");
+    assert!(!is_whole(&ledger, "5.1010000"), "it has heard everything that was forgotten");
+    assert!(is_whole(&ledger, "6.999000"), "it is of a log from before this one");
+    // What was planned to be forgotten, and was not, is remembered.
+    ledger.revert(told.pop().unwrap().1).unwrap();
+    assert!(!is_whole(&ledger, "4.1009000"));
 }
 
 /// A log that was restored from a backup in which nothing was.

@@ -71,7 +71,7 @@ pub enum Error {
 
 /// Begins to write log lines, until the end of what it gives back.
 pub fn init(format: Format, level: Level) -> Result<Writing, Error> {
-    let lines = Lines::default();
+    let lines = Lines::new(format == Format::Json);
     let level = match level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,

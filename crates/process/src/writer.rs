@@ -11,6 +11,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 /// How long lines gather before they are written together.
 const GATHER: Duration = Duration::from_millis(5);
@@ -23,8 +25,16 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Default)]
 pub(crate) struct Lines(Arc<Shared>);
 
+impl Lines {
+    /// Of JSON, or of text.
+    pub(crate) fn new(is_json: bool) -> Self {
+        Self(Arc::new(Shared { is_json, ..Shared::default() }))
+    }
+}
+
 #[derive(Default)]
 struct Shared {
+    is_json: bool,
     waiting: Mutex<Waiting>,
     changed: Condvar,
 }
@@ -90,11 +100,30 @@ impl Shared {
         let mut text = std::mem::take(&mut waiting.text);
         let left_out = std::mem::take(&mut waiting.left_out);
         if left_out > 0 {
-            let said = format!("{left_out} log lines were left out: nobody took them in time\n");
-            text.extend_from_slice(said.as_bytes());
+            text.extend_from_slice(missed(left_out, self.is_json).as_bytes());
         }
         text
     }
+}
+
+/// A line of the same kind as the others.
+fn missed(left_out: u64, is_json: bool) -> String {
+    let why = "nobody took them in time";
+    if !is_json {
+        return format!("{left_out} log lines were left out: {why}\n");
+    }
+    let mut timestamp = String::new();
+    // Without a time the line still says what it has to.
+    SystemTime.format_time(&mut Writer::new(&mut timestamp)).unwrap_or_default();
+    let message = format!("log lines were left out: {why}");
+    let line = serde_json::json!({
+        "timestamp": timestamp,
+        "level": "WARN",
+        "message": message,
+        "left_out": left_out,
+        "target": module_path!(),
+    });
+    format!("{line}\n")
 }
 
 impl<'a> MakeWriter<'a> for Lines {
@@ -137,7 +166,7 @@ impl Writing {
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        let Shared { waiting, changed } = &*self.lines.0;
+        let Shared { waiting, changed, .. } = &*self.lines.0;
         self.lines.0.waiting().ends = true;
         changed.notify_all();
         // A terminal or pipe that takes nothing does not hold up the end of the process.
@@ -222,19 +251,24 @@ mod tests {
 
     #[test]
     fn a_reader_that_takes_nothing_holds_nobody_up_and_is_told_what_it_missed() {
-        let (lines, out, stuck) = (Lines::default(), Out::default(), Arc::new(Mutex::new(())));
-        let held = stuck.lock().unwrap();
-        let writing =
-            Writing::begin(lines.clone(), Stuck(Arc::clone(&stuck), out.clone())).unwrap();
-        let line = [b'x'; 1024];
-        for _ in 0..3 * MOST / line.len() {
-            lines.make_writer().write_all(&line).unwrap();
+        for is_json in [false, true] {
+            let (out, stuck) = (Out::default(), Arc::new(Mutex::new(())));
+            let lines = Lines::new(is_json);
+            let held = stuck.lock().unwrap();
+            let writing =
+                Writing::begin(lines.clone(), Stuck(Arc::clone(&stuck), out.clone())).unwrap();
+            let line = format!("{:1023}\n", "{}");
+            for _ in 0..3 * MOST / line.len() {
+                lines.make_writer().write_all(line.as_bytes()).unwrap();
+            }
+            drop(held);
+            drop(writing);
+            let text = out.0.lock().unwrap().concat();
+            assert!(text.len() < 3 * MOST);
+            let text = String::from_utf8(text).unwrap();
+            let said = text.lines().find(|line| line.contains("log lines were left out"));
+            let read = serde_json::from_str::<serde_json::Value>(said.unwrap());
+            assert_eq!(read.is_ok_and(|read| read["left_out"].as_u64() > Some(0)), is_json);
         }
-        drop(held);
-        drop(writing);
-        let text = out.0.lock().unwrap().concat();
-        assert!(text.len() < 3 * MOST);
-        let text = String::from_utf8(text).unwrap();
-        assert!(text.contains("log lines were left out"));
     }
 }

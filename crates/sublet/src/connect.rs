@@ -1,6 +1,7 @@
 //! From a context to a broker that answers, and from its errors to what to do next.
 
 use std::future::Future;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -136,6 +137,37 @@ fn problem(error: &anyhow::Error) -> Option<&Problem> {
         let ours = cause.downcast_ref::<Said>().map(|said| &said.error);
         ours.or_else(|| cause.downcast_ref::<Error>())?.problem()
     })
+}
+
+/// Looks at something again and again, also while the broker is away for a while.
+#[derive(Default)]
+pub(crate) struct Patient {
+    /// It was said that it is tried again, and nothing has come since.
+    is_told: bool,
+}
+
+impl Patient {
+    /// What a look brought; nothing where the next one may bring something.
+    pub(crate) fn wait_for<T>(&mut self, looked: Result<T>) -> Result<Option<T>> {
+        let may_pass = |error: &anyhow::Error| {
+            let ours = error.chain().find_map(|cause| cause.downcast_ref::<Error>());
+            ours.is_some_and(Error::is_retryable)
+        };
+        match looked {
+            Ok(found) => {
+                self.is_told = false;
+                Ok(Some(found))
+            }
+            Err(error) if may_pass(&error) => {
+                if !std::mem::replace(&mut self.is_told, true) {
+                    // Without a standard error there is nobody to tell.
+                    drop(writeln!(anstream::stderr(), "sublet: {error:#}; trying again"));
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 fn judge(error: &Error) -> (Exit, &'static str) {

@@ -65,7 +65,8 @@ pub(crate) fn report(result: Result<()>) -> ExitCode {
     ExitCode::from(status(&error) as u8)
 }
 
-fn status(error: &anyhow::Error) -> Exit {
+/// With which one an error ends the program.
+pub(crate) fn status(error: &anyhow::Error) -> Exit {
     error.downcast_ref::<Stop>().map_or(Exit::Failed, |stop| stop.exit)
 }
 

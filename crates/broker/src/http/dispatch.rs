@@ -85,20 +85,25 @@ fn answer(
     let route = route_of(path, request.method().as_str());
     let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
     let in_flight = InFlight::new(&app);
-    let admitted = admit(&app, path, route, parts.list(), (request, id.clone()));
+    let (turn, admitted) = match take_turn(&app, peer.as_deref(), path, route) {
+        Ok(turn) => (Some(turn), admit(&app, path, route, parts.list(), (request, id.clone()))),
+        Err(problem) => (None, Err(problem)),
+    };
     async move {
         let outcome = match admitted {
             Ok(Admitted::Answered(response)) => Ok(response),
             Ok(Admitted::Call(admitted)) => Box::pin(carry(admitted)).await,
             Err(problem) => Err(problem),
         };
+        let outcome =
+            outcome.and_then(|response| with_room(&app, peer.as_deref(), route, response));
         drop(in_flight);
         let name = route.map_or(NO_ROUTE, |route| route.name);
         let shape = route.map_or(Shape::Plain, |route| route.shape);
         let caller = Named(peer.as_deref());
-        let mut response = outcome.unwrap_or_else(|problem| {
+        let (mut response, room) = outcome.unwrap_or_else(|problem| {
             denied(&app, &problem, name, &caller, (&id, began));
-            refusal(&problem, shape, path)
+            (refusal(&problem, shape, path), None)
         });
         if let Ok(id) = HeaderValue::from_str(&id) {
             response.headers_mut().insert(REQUEST_ID, id);
@@ -109,10 +114,28 @@ fn answer(
         }
         let took = app.machine.read().monotonic.saturating_sub(began);
         let status = response.status().as_u16();
+        let response = reply::held(response, turn, room, peer.as_deref());
         app.metrics.answered(name, status, took);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         tracing::debug!(request = id, %caller, route = name, status, took_us, "answered");
         if is_head { reply::without_body(response) } else { response }
+    }
+}
+
+/// An answer with the room that it needs until it is delivered. Whoever only asked, or advertised, can
+/// come again where there is none; of everything else it is said what was done.
+fn with_room(
+    app: &App,
+    peer: Option<&Peer>,
+    route: Option<&Route>,
+    response: Response,
+) -> Result<(Response, Option<Turn>), Problem> {
+    let room = peer.map(|peer| reply::room(&response, &app.admission, peer)).transpose();
+    let can_repeat = route
+        .is_none_or(|route| route.method.as_str() == "GET" || route.path == paths::ADVERTISEMENTS);
+    match room {
+        Err(full) if can_repeat => Err(busy(full)),
+        room => Ok((response, room.ok().flatten().flatten())),
     }
 }
 
@@ -225,10 +248,21 @@ struct Unread {
     call: Call,
     /// None where none is expected.
     body: Option<Body>,
-    turn: Turn,
 }
 
-/// Who is it, which route, may it, is it its turn.
+/// Is it its turn. Also who is about to be denied needs one: denials cost as much as answers.
+fn take_turn(
+    app: &App,
+    peer: Option<&Peer>,
+    path: &str,
+    route: Option<&'static Route>,
+) -> Result<Turn, Problem> {
+    let peer = peer.ok_or_else(believe::no_certificate)?;
+    let lane = find(path, route).map_or(Lane::Ordinary, |(_, row)| row.lane);
+    app.admission.turn(&peer.share, lane, app.machine.read().monotonic).map_err(busy)
+}
+
+/// Who is it, which route, may it.
 fn admit(
     app: &Arc<App>,
     path: &'static str,
@@ -238,18 +272,13 @@ fn admit(
 ) -> Result<Admitted, Problem> {
     let peer = request.extensions().get::<Arc<Peer>>().map(Arc::clone);
     let peer = peer.ok_or_else(believe::no_certificate)?;
-    let found = find(path, route);
-    // Also who is about to be denied needs a turn: denials cost as much as answers.
-    let lane = found.as_ref().map_or(Lane::Ordinary, |(_, row)| row.lane);
-    let turn = app.admission.turn(&peer.share, lane, app.machine.read().monotonic);
-    let turn = turn.map_err(busy)?;
     head::check(&request, &app.limits)?;
     if path == paths::HEALTH && route.is_some() {
         // Asked by whoever has a certificate, also one that names nobody, as in the Go broker.
-        return Ok(Admitted::Answered(reply::held(health(), turn, &peer)));
+        return Ok(Admitted::Answered(health()));
     }
     let identity = believe::identify(&peer, &app.revoked, app.machine.read().wall)?;
-    let (route, row) = found?;
+    let (route, row) = find(path, route)?;
     let path = parts?;
     permit(row, &identity.caller, &path)?;
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
@@ -258,7 +287,7 @@ fn admit(
     let body = (!matches!(route.request, WireBody::None)).then(|| request.into_body());
     let (app, read) = (Arc::clone(app), Bytes::new());
     let call = Call { app, peer, identity, row, id, path, query, named, body: read };
-    Ok(Admitted::Call(Box::new(Unread { call, body, turn })))
+    Ok(Admitted::Call(Box::new(Unread { call, body })))
 }
 
 /// The client's name for its request.
@@ -272,9 +301,7 @@ async fn carry(mut unread: Box<Unread>) -> Result<Response, Problem> {
     if let Some(body) = unread.body.take() {
         unread.call.body = body::read(&unread.call, body).await?;
     }
-    let response = respond(&unread.call).await?;
-    let Unread { call, turn, .. } = *unread;
-    Ok(reply::held(response, turn, &call.peer))
+    respond(&unread.call).await
 }
 
 fn find(

@@ -15,7 +15,7 @@ use hyper::{HeaderMap, StatusCode};
 use serde::Serialize;
 use sublet_wire::{Problem, Shape, encode};
 
-use crate::admission::Turn;
+use crate::admission::{Admission, Busy, Turn};
 use crate::connection::Peer;
 use crate::taking::{Taken, Taking};
 
@@ -92,15 +92,34 @@ pub(crate) fn without_body(response: Response) -> Response {
 /// How much of an answer HTTP/2 is given at a time: what it is given, it keeps until it is taken.
 const PIECE_BYTES: usize = 8 * 1024;
 
-/// The same answer, with its turn kept until it is delivered: who asks again and again and takes no
-/// answer is not let in any more. A stream, whose length nobody knows, has a seat of another kind.
-pub(crate) fn held(response: Response, turn: Turn, peer: &Peer) -> Response {
+/// Room for an answer that is more than a piece; none is needed for others, nor for a stream.
+pub(crate) fn room(
+    response: &Response,
+    admission: &Admission,
+    peer: &Peer,
+) -> Result<Option<Turn>, Busy> {
+    let length = hyper::body::Body::size_hint(response.body()).exact();
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    let large = length.filter(|length| *length > PIECE_BYTES);
+    large.map(|length| admission.answer(&peer.share, length)).transpose()
+}
+
+/// The same answer, with its turn and its room kept until it is delivered: who asks again and again and takes no
+/// answer is not let in any more, be it a refusal; only of who has no turn there is none to keep. A
+/// stream, whose length nobody knows, has a seat of another kind.
+pub(crate) fn held(
+    response: Response,
+    turn: Option<Turn>,
+    room: Option<Turn>,
+    peer: Option<&Peer>,
+) -> Response {
     let length = hyper::body::Body::size_hint(response.body()).exact();
     if length.is_none_or(|length| length == 0) {
         return response;
     }
-    let taken = peer.taking.as_ref().map(Taking::begin);
-    response.map(|body| Body::new(Held { body, rest: Bytes::new(), taken, _turn: turn }))
+    let taken = peer.and_then(|peer| peer.taking.as_ref()).map(Taking::begin);
+    let kept = (turn, room);
+    response.map(|body| Body::new(Held { body, rest: Bytes::new(), taken, _kept: kept }))
 }
 
 struct Held {
@@ -109,7 +128,8 @@ struct Held {
     rest: Bytes,
     /// Where it is noted that it moves, on HTTP/2.
     taken: Option<Taken>,
-    _turn: Turn,
+    /// Its turn and its room.
+    _kept: (Option<Turn>, Option<Turn>),
 }
 
 impl hyper::body::Body for Held {

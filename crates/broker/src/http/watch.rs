@@ -43,8 +43,7 @@ pub(super) async fn open(call: &Call) -> Result<Response, Problem> {
         let problem = busy(full);
         Problem { error: format!("too many streams: {}", problem.error), ..problem }
     })?;
-    let retention = call.policy().key_retention;
-    let opened = Stream::open(call.app.engine.clone(), cluster, after, retention);
+    let opened = Stream::open(call.app.engine.clone(), cluster, after);
     let opened = tokio::time::timeout(call.app.limits.request, opened).await;
     let opened = opened.unwrap_or(Err(Failure::Overloaded));
     let (stream, first) = opened.map_err(|failure| call.problem(failure))?;

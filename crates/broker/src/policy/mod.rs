@@ -24,6 +24,12 @@ pub enum Error {
     /// Wrong in itself; the text shows the line and the field.
     #[error("the policy cannot be used: {0}")]
     Text(#[from] toml::de::Error),
+    /// It says nothing, where the one before it said something.
+    #[error(
+        "the policy file says nothing any more, which would let everybody do everything: write it \
+         again, or, if that is meant, restart the broker with the empty file"
+    )]
+    Emptied,
     /// Two fields that contradict each other.
     #[error("the policy cannot be used: {0}")]
     Contradiction(&'static str),
@@ -42,11 +48,23 @@ pub fn parse(text: &str) -> Result<Policy, Error> {
     Ok(policy)
 }
 
+/// Reads the text of a policy file, within its bound.
+pub fn read(path: &Path) -> Result<String, Error> {
+    file::read_text(path, FILE_BYTES_MAX).map_err(Error::Read)
+}
+
+/// Does this text leave everything to the defaults?
+pub fn is_empty(text: &str) -> bool {
+    toml::from_str::<toml::Table>(text).is_ok_and(|table| table.is_empty())
+}
+
 /// A policy file, and what was last read from it.
 pub struct Source {
     path: PathBuf,
     /// What is in use; none where it could not be handed on.
     used: Option<String>,
+    /// The last policy that was read said nothing.
+    was_empty: bool,
     /// What was found the last time: another text is judged when it was found twice, because an
     /// editor may not have finished it.
     found: String,
@@ -57,7 +75,10 @@ impl Source {
     pub fn open(path: &Path) -> Result<(Self, Arc<Policy>), Error> {
         let text = read(path)?;
         let policy = Arc::new(parse(&text)?);
-        Ok((Self { path: path.to_owned(), used: Some(text.clone()), found: text }, policy))
+        let was_empty = is_empty(&text);
+        let source =
+            Self { path: path.to_owned(), used: Some(text.clone()), was_empty, found: text };
+        Ok((source, policy))
     }
 
     /// What was read last could not be handed on: it is to be read again.
@@ -72,7 +93,8 @@ impl Source {
 
     /// Reads the file again: a policy if it is another one, and an error for as long as it cannot be
     /// used. A text is judged only when it was found twice: a file that is just being written is
-    /// empty for a moment, and an empty policy lets everybody do everything.
+    /// empty for a moment, and an empty policy lets everybody do everything. That is also why a file
+    /// that was emptied is refused: whoever means it can say so by a restart.
     pub fn reload(&mut self) -> Result<Option<Arc<Policy>>, Error> {
         let text = read(&self.path)?;
         let is_settled = self.found == text;
@@ -81,13 +103,14 @@ impl Source {
             return Ok(None);
         }
         let policy = parse(&self.found)?;
+        let is_empty = is_empty(&self.found);
+        if is_empty && !self.was_empty {
+            return Err(Error::Emptied);
+        }
+        self.was_empty = is_empty;
         self.used = Some(self.found.clone());
         Ok(Some(Arc::new(policy)))
     }
-}
-
-fn read(path: &Path) -> Result<String, Error> {
-    file::read_text(path, FILE_BYTES_MAX).map_err(Error::Read)
 }
 
 #[cfg(test)]
@@ -161,6 +184,28 @@ mod tests {
         // What is there for a moment only is never used.
         std::fs::write(file.path(), "").unwrap();
         assert!(source.reload().unwrap().is_none());
+        std::fs::write(file.path(), "waiting_max = 2\n").unwrap();
+        assert!(source.reload().unwrap().is_none());
+        assert_eq!(source.reload().unwrap().unwrap().waiting_max, 2);
+    }
+
+    #[test]
+    fn a_file_that_was_emptied_is_refused_and_one_that_was_empty_is_not() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "waiting_max = 1\n").unwrap();
+        let (mut source, _) = Source::open(file.path()).unwrap();
+        for emptied in ["", "# waiting_max = 1\n"] {
+            std::fs::write(file.path(), emptied).unwrap();
+            assert!(source.reload().unwrap().is_none());
+            for _ in 0..2 {
+                assert!(matches!(source.reload(), Err(Error::Emptied)), "{emptied:?}");
+            }
+        }
+        let (mut again, policy) = Source::open(file.path()).unwrap();
+        assert_eq!(*policy, Policy::default());
+        std::fs::write(file.path(), "").unwrap();
+        assert!(again.reload().unwrap().is_none());
+        assert_eq!(again.reload().unwrap(), Some(policy));
         std::fs::write(file.path(), "waiting_max = 2\n").unwrap();
         assert!(source.reload().unwrap().is_none());
         assert_eq!(source.reload().unwrap().unwrap().waiting_max, 2);

@@ -19,3 +19,4 @@ mod rotation;
 mod ports;
 mod leaving;
 mod overload;
+mod uncooperative;

@@ -64,6 +64,46 @@ async fn a_connection_whose_answers_are_not_taken_is_closed_though_it_lives() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_answers_that_are_not_taken_are_bounded_together_and_short_ones_go_on() {
+    let limits = Limits { answer_bytes_per_cluster: 100_000, ..quick() };
+    let stage = Stage::with(limits, |_| {}).await;
+    stage.client("lends").await.advertise("lends", 500).await;
+    let mut c1 = stage.client("c1").await;
+    let ask = r#"{"requestedResources":{"cpu":"1","memory":"1Mi"}}"#;
+    for _ in 0..130 {
+        assert_eq!(c1.post("/api/v1/reservations", ask).await.status, 201);
+    }
+    let list = "/api/v1/reservations?clusterID=c1&role=requester";
+    let whole = c1.get(list).await;
+    assert!((20_000..100_000).contains(&whole.body.len()), "{} bytes", whole.body.len());
+
+    let io = TokioIo::new(h2(&stage).await);
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(1);
+    let (mut sender, connection) = builder.handshake(io).await.unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { drop(connection.await) });
+    let mut untaken = Vec::new();
+    for _ in 0..100_000 / whole.body.len() {
+        let request = Request::get(format!("https://localhost{list}")).body(Empty::<Bytes>::new());
+        let answer = sender.send_request(request.unwrap()).await.unwrap();
+        assert_eq!(answer.status(), 200, "after {}", untaken.len());
+        untaken.push(answer);
+    }
+    let refused = c1.get(list).await;
+    assert_eq!((refused.status, refused.code()), (429, "RateLimited"), "{refused:?}");
+    assert!(!refused.header("retry-after").is_empty());
+    assert_eq!(c1.get("/healthz").await.status, 200);
+    assert_eq!(stage.client("lends").await.get("/openapi.json").await.status, 200);
+    drop((untaken, sender));
+    tasks.shutdown().await;
+    let c1 = tokio::sync::Mutex::new(c1);
+    let comes = || async { c1.lock().await.get(list).await.body == whole.body };
+    until("the list is given whole again", comes).await;
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_body_that_was_only_announced_takes_no_place() {
     let stage = Stage::with(Limits { large_bodies: 1, ..quick() }, |_| {}).await;
     let mut announced = Vec::new();

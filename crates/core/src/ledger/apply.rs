@@ -17,7 +17,7 @@ impl Ledger {
         }
         let (before, arrivals) = (self.stamp, self.arrivals);
         let steps = self.fold(stamp, event)?;
-        self.stamp = stamp;
+        self.go_to(stamp);
         Ok(Change { before, arrivals, steps })
     }
 
@@ -26,8 +26,15 @@ impl Ledger {
         if stamp.revision < self.stamp.revision || stamp.time < self.stamp.time {
             return Err(Error::Backwards);
         }
-        self.stamp = stamp;
+        self.go_to(stamp);
         Ok(())
+    }
+
+    fn go_to(&mut self, stamp: Stamp) {
+        if self.stamp == Stamp::default() {
+            self.horizon.time = stamp.time;
+        }
+        self.stamp = stamp;
     }
 
     /// Takes back the newest change that was not taken back yet.
@@ -53,7 +60,11 @@ impl Ledger {
                     };
                 }
                 Undo::Restored(old) => self.restored = old,
+                Undo::Horizon(old) => self.horizon = old,
             }
+        }
+        if change.before == Stamp::default() {
+            self.horizon = Stamp::default();
         }
         (self.stamp, self.arrivals) = (change.before, change.arrivals);
         Ok(())
@@ -195,11 +206,12 @@ impl Ledger {
                 return Err(Error::NoTombstone(requester.clone(), key.clone()));
             }
         }
-        let mut steps = Vec::new();
+        let mut steps = vec![Undo::Horizon(self.horizon)];
         for id in reservations {
             let Some(old) = self.put(*id, None)? else {
                 continue;
             };
+            self.horizon.revision = self.horizon.revision.max(old.changed);
             if let Some(key) = &old.key {
                 steps.push(self.bind(&old.requester, key, None));
             }

@@ -25,6 +25,10 @@ struct Image {
     restored: Option<Revision>,
     #[serde(default)]
     restored_at: Option<Time>,
+    #[serde(default)]
+    horizon: Option<Revision>,
+    #[serde(default)]
+    horizon_at: Option<Time>,
 }
 
 struct Sequence<I>(I);
@@ -37,7 +41,7 @@ impl<I: Iterator<Item: Serialize> + Clone> Serialize for Sequence<I> {
 
 impl Serialize for Ledger {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut image = serializer.serialize_struct("Ledger", 9)?;
+        let mut image = serializer.serialize_struct("Ledger", 11)?;
         image.serialize_field("revision", &self.stamp.revision)?;
         image.serialize_field("time", &self.stamp.time)?;
         image.serialize_field("arrivals", &self.arrivals)?;
@@ -49,6 +53,8 @@ impl Serialize for Ledger {
         image.serialize_field("revoked", &Sequence(self.revoked.iter()))?;
         image.serialize_field("restored", &self.restored.map(|at| at.revision))?;
         image.serialize_field("restored_at", &self.restored.map(|at| at.time))?;
+        image.serialize_field("horizon", &self.horizon.revision)?;
+        image.serialize_field("horizon_at", &self.horizon.time)?;
         image.end()
     }
 }
@@ -58,6 +64,11 @@ impl<'de> Deserialize<'de> for Ledger {
         let image = Image::deserialize(deserializer)?;
         // A snapshot without it is from before the time was kept: it was not later than this one.
         let time = image.restored_at.unwrap_or(image.time);
+        // The same holds for what was forgotten, and for the first record.
+        let horizon = Stamp {
+            revision: image.horizon.unwrap_or(image.revision),
+            time: image.horizon_at.unwrap_or(image.time),
+        };
         let restored = image.restored.map(|revision| Stamp { revision, time });
         let mut ledger = Self {
             stamp: Stamp { revision: image.revision, time: image.time },
@@ -65,6 +76,7 @@ impl<'de> Deserialize<'de> for Ledger {
             standings: image.standings,
             revoked: image.revoked.into_iter().collect(),
             restored,
+            horizon,
             ..Self::default()
         };
         for reservation in image.reservations {

@@ -161,6 +161,7 @@ enum Undo {
     Standing(ClusterId, Option<Standing>),
     Revoked(Subject, Option<Note>),
     Restored(Option<Stamp>),
+    Horizon(Stamp),
 }
 
 /// The hard state.
@@ -173,6 +174,7 @@ pub struct Ledger {
     standings: BTreeMap<ClusterId, Standing>,
     revoked: BTreeMap<Subject, Note>,
     restored: Option<Stamp>,
+    horizon: Stamp,
     accounts: BTreeMap<ClusterId, Account>,
     deadlines: BTreeSet<(Time, ReservationId)>,
     waiting: BTreeSet<Place>,
@@ -267,6 +269,13 @@ impl Ledger {
     /// history, also at a later revision: the restored log gives the same numbers to other records.
     pub fn restored(&self) -> Option<Stamp> {
         self.restored
+    }
+
+    /// How far back it can be said what has changed since: to the last change of anything that was
+    /// forgotten, and to the time of the first record. Who has seen less, or something before that
+    /// time, which was of another log, has to be told everything.
+    pub fn horizon(&self) -> Stamp {
+        self.horizon
     }
 
     /// Must this cluster report before anything is granted on it?

@@ -14,7 +14,7 @@ use sublet_core::event::Event;
 use sublet_core::instruction;
 use sublet_core::ledger::{self, Ledger};
 use sublet_core::market::Entry;
-use sublet_core::time::{Span, Time};
+use sublet_core::time::Time;
 use sublet_log::{Log, Writer, snapshot};
 
 use super::stream::Streams;
@@ -209,8 +209,8 @@ impl World {
         for call in &calls {
             process.streams.open(call, &mut process.engine);
         }
-        let (mailbox, retention) = (&process.mailbox, self.setup.policy.key_retention);
-        let work = calls.into_iter().map(|call| submitted(call, mailbox, retention));
+        let mailbox = &process.mailbox;
+        let work = calls.into_iter().map(|call| submitted(call, mailbox));
         let mut result = process.engine.step(work, time);
         while result.is_ok() && process.engine.is_behind() && !process.engine.is_planned() {
             result = process.engine.step([], time);
@@ -359,7 +359,7 @@ fn named(contradiction: &Contradiction) -> &'static str {
     }
 }
 
-fn submitted(call: Ticket, mailbox: &Mailbox, retention: Span) -> Submitted<Ticket> {
+fn submitted(call: Ticket, mailbox: &Mailbox) -> Submitted<Ticket> {
     let look = |look: Look| {
         let (call, mailbox) = (Arc::clone(&call), Arc::clone(mailbox));
         Work::Look(Box::new(move |books, now| {
@@ -380,9 +380,9 @@ fn submitted(call: Ticket, mailbox: &Mailbox, retention: Span) -> Submitted<Tick
             };
             Heard::List(ledger.stamp().revision, list)
         })),
-        Order::Watch(cluster, after) => look(Box::new(move |ledger, now| {
-            Heard::Part(Part::look(ledger, &cluster, after, now, retention))
-        })),
+        Order::Watch(cluster, after) => {
+            look(Box::new(move |ledger, now| Heard::Part(Part::look(ledger, &cluster, after, now))))
+        }
     };
     Submitted { work, ticket: call }
 }

@@ -15,7 +15,7 @@ use sublet_wire::v1::{Decision, Reservation, ReservationRequest};
 use super::Ask;
 use super::explain::reasons;
 use crate::clock;
-use crate::connect::{Answered, Connection, failed, said};
+use crate::connect::{Answered, Connection, Patient, failed, said};
 use crate::exit::{Exit, Stop};
 use crate::output::{self, Format, Output, left};
 use crate::progress::Progress;
@@ -108,9 +108,14 @@ async fn settle(client: &Client, first: Reservation, args: &Args) -> Result<()> 
     let mut reservation = first;
     let progress = (reservation.status.phase == "Pending")
         .then(|| Progress::say(format!("{}; interrupt to leave it waiting", waits(&reservation))));
+    let mut patient = Patient::default();
     while reservation.status.phase == "Pending" {
         tokio::time::sleep(LOOK_AGAIN).await;
-        reservation = client.reservation(id).await.answered()?;
+        let looked = patient.wait_for(client.reservation(id).await.answered());
+        let looked = looked.with_context(|| {
+            format!("{id} may still be there, end it with: sublet release {id}")
+        })?;
+        reservation = looked.unwrap_or(reservation);
     }
     drop(progress);
     show(&reservation, args)?;

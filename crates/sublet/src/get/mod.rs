@@ -14,7 +14,7 @@ use clap::Subcommand;
 use sublet_wire::client::Client;
 
 use crate::clock;
-use crate::connect::Connection;
+use crate::connect::{Connection, Patient};
 use crate::output::{self, Output, Row, Watch};
 
 /// How often a list is looked at again.
@@ -73,10 +73,15 @@ impl Look {
         if !self.watch {
             return output::list(&read().await?, format, clock::now(), &mut output::stdout());
         }
-        let mut watch = Watch::new::<R>(format);
+        let (mut watch, mut patient) = (Watch::new::<R>(format), Patient::default());
+        // What cannot be looked at for the first time is more likely a slip than a broker that restarts.
+        let mut found = Some(read().await?);
         loop {
-            watch.print(&read().await?, clock::now(), &mut output::stdout())?;
+            if let Some(rows) = found {
+                watch.print(&rows, clock::now(), &mut output::stdout())?;
+            }
             tokio::time::sleep(LOOK_AGAIN).await;
+            found = patient.wait_for(read().await)?;
         }
     }
 }

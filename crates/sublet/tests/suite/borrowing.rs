@@ -1,7 +1,7 @@
 //! Borrowing from the shell, on a real broker.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Lines, Read};
+use std::process::{ChildStderr, Stdio};
 
 use crate::broker::{Owned, Town, signal, wait_for};
 
@@ -75,6 +75,9 @@ fn every_kind_of_no_has_its_status() {
     town.fails_as("shop", "cordon edge --why test", 6, "operator's certificate");
     let said = town.ok_as("shop", "release --key job-9");
     assert_eq!(said, "nothing was reserved under this key, and nothing will be\n");
+    for (format, nothing) in [("json", "[]\n"), ("yaml", "[]\n"), ("name", "")] {
+        assert_eq!(town.ok_as("shop", &format!("release --key job-9 -o {format}")), nothing);
+    }
     town.fails_as("shop", "request --cpu 1 --memory 1Gi --key job-9", 3, "key");
     town.anna.fails("--context nobody get clusters", 4, "there are anna, edge, shop");
     town.fails_as("nobody", "get clusters", 4, "there are anna, edge, shop");
@@ -175,6 +178,79 @@ fn what_changes_is_printed_as_it_comes() {
         down = next();
     }
     assert!(down.starts_with(&id), "{down}");
+}
+
+/// What a process complains about, line by line.
+type Complaints = Lines<BufReader<ChildStderr>>;
+
+fn complaints(process: &mut Owned) -> Complaints {
+    BufReader::new(process.0.stderr.take().unwrap()).lines()
+}
+
+/// Reads on until it says this.
+#[track_caller]
+fn complains(complaints: &mut Complaints, saying: &str) {
+    let found = complaints.any(|line| line.is_ok_and(|line| line.contains(saying)));
+    assert!(found, "it never said {saying:?}");
+}
+
+#[test]
+fn whoever_watches_or_waits_goes_on_when_the_broker_was_away() {
+    let mut town = Town::new();
+    town.edge_has(2);
+    let id = town.ok_as("shop", "request --cpu 1 --memory 1Gi -o name").trim().to_owned();
+    let start = |line: &str| {
+        let words: Vec<_> = line.split(' ').collect();
+        let mut command = town.anna.command(&words);
+        Owned(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    };
+    let mut watched = start("get reservations -w -o json --context anna");
+    let mut waits = start("request --cpu 3 --memory 1Gi --wait 10m -o name --context shop");
+    let mut seen = BufReader::new(watched.0.stdout.take().unwrap()).lines();
+    assert!(seen.any(|line| line.unwrap().contains(&id)));
+    let (mut of_watch, mut of_wait) = (complaints(&mut watched), complaints(&mut waits));
+    complains(&mut of_wait, "waits until");
+    town.stop();
+    complains(&mut of_watch, "trying again");
+    complains(&mut of_wait, "trying again");
+    town.restart();
+    town.edge_has(8);
+    assert!(waits.0.wait().unwrap().success());
+    let mut granted = String::new();
+    waits.0.stdout.take().unwrap().read_to_string(&mut granted).unwrap();
+    let is_seen = |line: std::io::Result<String>| {
+        let line = line.unwrap();
+        line.contains(granted.trim()) && line.contains("Reserved")
+    };
+    assert!(seen.any(is_seen), "the watch ended");
+}
+
+#[test]
+fn who_gives_up_waiting_is_told_what_is_left_and_how_to_end_it() {
+    let town = Town::new();
+    town.edge_has(2);
+    let words = "request --cpu 3 --memory 1Gi --wait 10m --context shop";
+    let mut command = town.anna.command(&words.split(' ').collect::<Vec<_>>());
+    let mut waits = Owned(command.stderr(Stdio::piped()).spawn().unwrap());
+    let mut said = complaints(&mut waits);
+    complains(&mut said, "waits until");
+    town.anna.ok("revoke --cluster shop --why test");
+    let id = town.anna.ok("get reservations -o name").trim().to_owned();
+    complains(&mut said, &format!("end it with: sublet release {id}"));
+    assert_eq!(waits.0.wait().unwrap().code(), Some(6));
+}
+
+#[test]
+fn what_was_released_is_printed_also_where_the_next_one_cannot_be() {
+    let town = Town::new();
+    town.edge_has(8);
+    let id = town.ok_as("shop", "request --cpu 1 --memory 1Gi -o name").trim().to_owned();
+    let unknown = "rsv-aaaaaaaaaaaaaaaaaaaa";
+    let ended = town.run_as("shop", &format!("release {id} {unknown} {unknown} -o json"));
+    let list: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((&list[0]["id"], list.as_array().unwrap().len()), (&id.as_str().into(), 1));
+    assert_eq!(ended.status, 4, "{ended:?}");
+    assert!(ended.err.contains(&format!("{unknown} and what comes after it")), "{ended:?}");
 }
 
 /// Does this process listen to SIGINT by itself?

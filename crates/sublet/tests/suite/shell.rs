@@ -93,6 +93,10 @@ fn a_policy_file_is_checked_before_a_broker_gets_it() {
     std::fs::write(anna.path("bad.toml"), "durationn_max = \"1h\"\n").unwrap();
     anna.fails("policy check bad.toml", 7, "durationn_max");
     anna.fails("policy check none.toml", 4, "none.toml");
+    std::fs::write(anna.path("large.toml"), " ".repeat((1 << 20) + 1)).unwrap();
+    anna.fails("policy check large.toml", 7, "larger than");
+    std::fs::write(anna.path("empty.toml"), "# strategy = \"cost\"\n").unwrap();
+    assert!(anna.ok("policy check empty.toml").contains("everybody may do everything"));
 }
 
 #[test]

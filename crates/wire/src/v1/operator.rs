@@ -106,8 +106,9 @@ impl Cap {
 }
 
 impl Revocation {
-    /// The longest serial number that a certificate may have, in hex digits (RFC 5280).
-    const SERIAL_MAX: usize = 40;
+    /// The longest serial number, in hex digits. RFC 5280 allows 40, but what a broker believes it must
+    /// be able to revoke.
+    pub const SERIAL_MAX: usize = 128;
 
     /// What is meant: a cluster or a serial number, not both.
     pub fn to_core(&self) -> Result<Subject, Invalid> {
@@ -117,7 +118,7 @@ impl Revocation {
                 .map(Subject::Cluster)
                 .map_err(|error| Invalid::field("clusterID".to_owned(), error)),
             (None, Some(serial)) => Self::plain(serial).map(Subject::Serial).ok_or_else(|| {
-                let what = "write a serial number of at most 40 hex digits, as openssl prints it";
+                let what = "write a serial number of at most 128 hex digits, as openssl prints it";
                 Invalid::field("serial".to_owned(), what)
             }),
             _ => {
@@ -130,9 +131,10 @@ impl Revocation {
     /// A serial number as the ledger keeps it: lower-case hex without colons and leading zeros.
     pub fn plain(serial: &str) -> Option<String> {
         let digits: String = serial.chars().filter(|c| *c != ':').collect();
-        let digits = digits.trim_start_matches('0').to_ascii_lowercase();
-        let fits = digits.len() <= Self::SERIAL_MAX && !digits.is_empty();
-        (fits && digits.bytes().all(|b| b.is_ascii_hexdigit())).then_some(digits)
+        let number = digits.trim_start_matches('0').to_ascii_lowercase();
+        let number = if number.is_empty() && !digits.is_empty() { "0".to_owned() } else { number };
+        let fits = (1..=Self::SERIAL_MAX).contains(&number.len());
+        (fits && number.bytes().all(|b| b.is_ascii_hexdigit())).then_some(number)
     }
 
     /// As the broker knows it.

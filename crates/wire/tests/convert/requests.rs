@@ -133,13 +133,19 @@ fn a_revocation_names_a_cluster_or_a_serial_number() {
     assert_eq!(subject(json!({ "clusterID": "c1" })), Ok(cluster));
     let serial = json!({ "serial": "00:AB:0c" });
     assert_eq!(subject(serial), Ok(Subject::Serial("ab0c".to_owned())));
+    for zero in ["0", "00:00"] {
+        assert_eq!(subject(json!({ "serial": zero })), Ok(Subject::Serial("0".to_owned())));
+    }
+    let longest = "1".repeat(128);
+    assert_eq!(subject(json!({ "serial": longest })), Ok(Subject::Serial(longest)));
     for (wrong, field) in [
         (json!({}), "clusterID"),
         (json!({ "clusterID": "c1", "serial": "1" }), "clusterID"),
         (json!({ "clusterID": "C1" }), "clusterID"),
         (json!({ "serial": "" }), "serial"),
+        (json!({ "serial": ":" }), "serial"),
         (json!({ "serial": "xyz" }), "serial"),
-        (json!({ "serial": "1".repeat(41) }), "serial"),
+        (json!({ "serial": "1".repeat(129) }), "serial"),
     ] {
         assert_eq!(subject(wrong), Err(field.to_owned()));
     }
