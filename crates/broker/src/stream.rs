@@ -93,7 +93,7 @@ pub struct Part {
 
 impl Part {
     /// How things stand for `cluster`: what changed since `after`, or everything where that is not
-    /// known any more.
+    /// known any more; but never as everything before the cluster has reported after a restore.
     pub fn look(
         ledger: &Ledger,
         cluster: &ClusterId,
@@ -111,8 +111,14 @@ impl Part {
         let open = u64::from(!planted(Bug::CursorTooFar));
         let revision = Revision(ledger.stamp().revision.0.saturating_sub(open));
         let cursor = Cursor { revision, time: now };
-        Self { cursor, whole: from.is_none(), early: false, instructions }
+        let early = from.is_none() && is_too_early(ledger, cluster);
+        Self { cursor, whole: from.is_none() && !early, early, instructions }
     }
+}
+
+/// Must nobody tell this cluster that something is all, because more may be forgotten?
+pub fn is_too_early(ledger: &Ledger, cluster: &ClusterId) -> bool {
+    !ledger.has_reported(cluster) && !planted(Bug::AllTooEarly)
 }
 
 /// What a reader was told, without the threads around it.
@@ -204,11 +210,9 @@ impl Stream {
 
     async fn look(&self, after: Option<Cursor>) -> Result<Part, Failure> {
         let (cluster, retention) = (self.cluster.clone(), self.retention);
-        let seen = self.handle.look(move |books, now| {
-            let part = Part::look(books.ledger(), &cluster, after, now, retention);
-            let early = part.whole && !books.ledger().has_reported(&cluster);
-            Part { whole: part.whole && !early, early, ..part }
-        })?;
+        let seen = self
+            .handle
+            .look(move |books, now| Part::look(books.ledger(), &cluster, after, now, retention))?;
         seen.await.map_err(|_| Failure::Unavailable)
     }
 }
