@@ -13,6 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::id::{ClusterId, Revision};
 use sublet_core::instruction::{self, Instruction};
@@ -93,7 +94,7 @@ pub struct Part {
 
 impl Part {
     /// How things stand for `cluster`: what changed since `after`, or everything where that is not
-    /// known any more.
+    /// known any more; but never as everything before the cluster has reported after a restore.
     pub fn look(ledger: &Ledger, cluster: &ClusterId, after: Option<Cursor>, now: Time) -> Self {
         let from = after.filter(|cursor| cursor.can_resume(ledger));
         let instructions = match from {
@@ -105,8 +106,14 @@ impl Part {
         let open = u64::from(!planted(Bug::CursorTooFar));
         let revision = Revision(ledger.stamp().revision.0.saturating_sub(open));
         let cursor = Cursor { revision, time: now };
-        Self { cursor, whole: from.is_none(), early: false, instructions }
+        let early = from.is_none() && is_too_early(ledger, cluster);
+        Self { cursor, whole: from.is_none() && !early, early, instructions }
     }
+}
+
+/// Must nobody tell this cluster that something is all, because more may be forgotten?
+pub fn is_too_early(ledger: &Ledger, cluster: &ClusterId) -> bool {
+    !ledger.has_reported(cluster) && !planted(Bug::AllTooEarly)
 }
 
 /// What a reader was told, without the threads around it.
@@ -195,11 +202,8 @@ impl Stream {
 
     async fn look(&self, after: Option<Cursor>) -> Result<Part, Failure> {
         let cluster = self.cluster.clone();
-        let seen = self.handle.look(move |books, now| {
-            let part = Part::look(books.ledger(), &cluster, after, now);
-            let early = part.whole && !books.ledger().has_reported(&cluster);
-            Part { whole: part.whole && !early, early, ..part }
-        })?;
+        let look = move |books: &Books, now| Part::look(books.ledger(), &cluster, after, now);
+        let seen = self.handle.look(look)?;
         seen.await.map_err(|_| Failure::Unavailable)
     }
 }

@@ -130,8 +130,9 @@ fn a_cursor_of_the_history_that_a_restore_forgot_gets_the_whole_list() {
     let mut ledger = Ledger::default();
     let note = Note { by: Actor::Broker, why: "restored".into() };
     // The log had come to 905 when a backup of 900 was restored; others have written since.
-    ledger.apply(at(901, 1000), &Event::Restored { note: note.clone() }).unwrap();
+    ledger.apply(at(901, 1000), &Event::Restored { note }).unwrap();
     let cluster = cluster("c2");
+    let note = Note { by: Actor::Cluster(cluster.clone()), why: "reported".into() };
     let reconciled = Event::Reconciled { cluster: cluster.clone(), note };
     ledger.apply(at(906, 1002), &reconciled).unwrap();
     let text = serde_json::to_string(&ledger).unwrap();

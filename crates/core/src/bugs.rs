@@ -46,6 +46,8 @@
 //! | `NewsUntold` | streams tell no news | `broker::stream` |
 //! | `LendsShrunk` | a provider with less than is held on it lends what it still has | `decision::filter` |
 //! | `LendsUnreported` | after a restore nobody is waited for | `ledger` |
+//! | `NeverAdopts` | what a provider reports after a restore is not adopted | `plan::advertise` |
+//! | `AllTooEarly` | who has not reported after a restore is told that this is all | `broker::stream` |
 
 /// Which bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +97,8 @@ pub enum Bug {
     NewsUntold,
     LendsUnreported,
     LendsShrunk,
+    NeverAdopts,
+    AllTooEarly,
 }
 
 #[cfg(feature = "bugs")]

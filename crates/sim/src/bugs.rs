@@ -7,7 +7,7 @@ use crate::run::{self, Plan};
 use crate::shrink;
 
 /// Every bug, with what it does.
-pub const TABLE: [(Bug, &str); 43] = [
+pub const TABLE: [(Bug, &str); 45] = [
     (Bug::AckBeforeDurable, "M1 answers before the batch is durable"),
     (Bug::SkipsSync, "M2 some appends are not synced"),
     (Bug::SkipsFit, "M3 growth is not checked against what is free"),
@@ -51,6 +51,8 @@ pub const TABLE: [(Bug, &str); 43] = [
     (Bug::NewsUntold, "streams tell no news"),
     (Bug::LendsShrunk, "grants where less is than is held"),
     (Bug::LendsUnreported, "after a restore nobody is waited for"),
+    (Bug::NeverAdopts, "what is reported after a restore is not adopted"),
+    (Bug::AllTooEarly, "after a restore a provider is told all too early"),
 ];
 
 /// The seeds that each bug has to hide in.

@@ -55,13 +55,22 @@ impl Call {
     }
 }
 
+/// How much of all that a cluster must do a list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// What is not in it is over.
+    Whole,
+    /// There may be more.
+    Part,
+}
+
 /// What comes back.
 #[derive(Clone, Debug)]
 pub enum Heard {
     /// The answer to a command.
     Answer(Answer),
     /// A list of instructions, made at a revision.
-    List(Revision, Vec<Instruction>),
+    List(Revision, Vec<Instruction>, Extent),
     /// A part of a stream.
     Part(Part),
 }

@@ -63,7 +63,11 @@ impl Scene<'_> {
             return;
         }
         let mut sums = Sums { lent: self.books.held(cluster), borrowed: BTreeMap::new() };
-        for report in grants.iter().filter(|report| is_forgotten(ledger, cluster, report)) {
+        let forgotten = |report: &&GrantReport| is_forgotten(ledger, cluster, report);
+        for report in grants.iter().filter(forgotten) {
+            if planted(Bug::NeverAdopts) {
+                break;
+            }
             // What cannot be counted is not adopted; while it is reported, its room is not lent.
             if !sums.add(ledger, report) {
                 continue;

@@ -216,6 +216,7 @@ impl Auditor {
             Reason::ReleasedByOperator => ("released", matches!(by, Actor::Operator(_))),
         };
         scene.sometimes.hit(branch);
+        self.ends_promise(id, reason);
         self.expect(holds, "I7", || format!("{id} ends as {reason:?} at {now:?}: {life:?}"));
         let timed = matches!(reason, Reason::Expired | Reason::NeverActivated | Reason::WaitOver);
         // A record has the time at which its batch was opened; what counts is when it was swept.

@@ -21,7 +21,7 @@
 //! | I7 | nothing ends before its time, nor within the grace of its writer; nor while its provider must report after a restore; a broker that nothing hinders ends what is due within a second (three, with several brokers) |
 //! | I8 | capacity comes back only confirmed (and then the slice really is gone), lost, or from an old agent |
 //! | I9 | only the two sides are told; nobody confirms what it has not done; who watches has been told, at every cursor, how each of its reservations stood there, also across cuts and brokers, and never something older than before; a minute after the last fault, both sides hear of their newest instruction within ten seconds |
-//! | I10 | one in four steps that hear only advertisements: each reservation is what it was, but for who waited and is granted, and what an old agent ends unconfirmed; cordons and caps stay; only what was reported after a restore is adopted |
+//! | I10 | one in four steps that hear only advertisements: each reservation is what it was, but for who waited and is granted, and what an old agent ends unconfirmed; cordons and caps stay; only what was reported after a restore is adopted, and all that ran when it was restored, where it ran: once its provider has reported, it lives there until a reason to end is given |
 //! | I11 | a broker's newest advertisement of a cluster never goes back; grants stand on it |
 //! | I12 | a provider with less than is held on it is flagged, nothing is taken there, of whatever kind, and it loses nothing (I6, I7 know all reasons to end) |
 //! | I13 | an answer about a reservation and its instructions go to its two sides and to operators only; what an explanation shows of others is cut at the edge, which is not part of this world |
@@ -139,6 +139,9 @@ pub(crate) struct Auditor {
     /// may have been granted since.
     listened: Time,
     doubted: BTreeSet<ReservationId>,
+    /// What ran at the last restore, and where, and has not ended for a reason given since: it must
+    /// be adopted there.
+    promised: BTreeMap<ReservationId, ClusterId>,
     /// Who of them was only vouched for.
     vouched: BTreeSet<ClusterId>,
     /// When what faults broke must have mended.
@@ -181,6 +184,7 @@ impl Auditor {
             reported: None,
             listened: Time::default(),
             doubted: BTreeSet::new(),
+            promised: BTreeMap::new(),
             vouched: BTreeSet::new(),
         }
     }
@@ -253,7 +257,7 @@ impl Auditor {
         (self.adverts, self.ears) = (kept.adverts, kept.ears);
         (self.told, self.attempts, self.acked) = (kept.told, kept.attempts, kept.acked);
         (self.refused, self.views) = (kept.refused, kept.views);
-        self.listened = self.listened.max(kept.listened);
+        (self.listened, self.promised) = (self.listened.max(kept.listened), kept.promised);
     }
 
     /// One of the live reservations.

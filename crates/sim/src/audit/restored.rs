@@ -5,19 +5,21 @@ use std::collections::BTreeMap;
 
 use sublet_core::event::{Event, Note};
 use sublet_core::id::{ClusterId, ReservationId};
-use sublet_core::reservation::{Actor, Ask, Phase};
+use sublet_core::reservation::{Actor, Ask, Phase, Reason};
 use sublet_core::time::Time;
 use sublet_log::{Record, Writer};
 
-use super::phase::counts;
+use super::phase::{counts, is_over};
 use super::shadow::Life;
 use super::{Amounts, Auditor, Scene, amounts, larger, less, plus};
 use crate::sometimes::Sometimes;
+use crate::world::Agent;
 
 impl Auditor {
     /// The log was restored to these records: everybody begins again with them, and nothing that
     /// was told since the backup is owed any more.
-    pub(crate) fn restored(&mut self, records: &[Record]) {
+    pub(crate) fn restored(&mut self, records: &[Record], agents: &[Agent]) {
+        let promised = self.what_runs(agents);
         let fresh = Self::new(&self.policy);
         let kept = std::mem::replace(self, fresh);
         self.now_ms = kept.now_ms;
@@ -27,6 +29,53 @@ impl Auditor {
         }
         // What was judged before is not judged again.
         self.violation = kept.violation;
+        // What was already being taken down in the backup is not brought back.
+        let ends = |id: &ReservationId| {
+            self.lives.get(id).is_some_and(|l| l.phase == Phase::Releasing || is_over(l.phase))
+        };
+        self.promised = promised.into_iter().filter(|(id, _)| !ends(id)).collect();
+    }
+
+    /// What clusters keep for others, of what was to be kept.
+    fn what_runs(&self, agents: &[Agent]) -> BTreeMap<ReservationId, ClusterId> {
+        let runs = |id: &ReservationId, here: &ClusterId| {
+            let known = self.lives.get(id).is_some_and(|life| {
+                matches!(life.phase, Phase::Reserved | Phase::Active)
+                    && life.provider.as_ref() == Some(here)
+            });
+            known || self.promised.get(id) == Some(here)
+        };
+        let kept = agents.iter().filter(|agent| !agent.old);
+        let kept = kept.flat_map(|agent| agent.slices.keys().map(|id| (*id, agent.name.clone())));
+        kept.filter(|(id, here)| runs(id, here)).collect()
+    }
+
+    /// I10: once a provider has reported, all that ran there at the restore lives there.
+    fn judge_promises(&mut self, cluster: &ClusterId, sometimes: &mut Sometimes) {
+        let mut here = self.promised.iter().filter(|(_, provider)| *provider == cluster).peekable();
+        if here.peek().is_some() {
+            sometimes.hit("what ran at a restore was reported");
+        }
+        let lost = here.find(|(id, _)| {
+            !self.lives.get(id).is_some_and(|life| {
+                matches!(life.phase, Phase::Reserved | Phase::Active)
+                    && life.provider.as_ref() == Some(cluster)
+            })
+        });
+        let lost = lost.map(|(id, _)| format!("{id} ran on {cluster}: {:?}", self.lives.get(id)));
+        if let Some(lost) = lost {
+            self.fail("I10", lost);
+        }
+    }
+
+    /// I10: what ran at the restore ends for a reason that was given since, and not because the backup
+    /// did not know that it ran.
+    pub(super) fn ends_promise(&mut self, id: ReservationId, reason: Reason) {
+        let promised = self.promised.remove(&id);
+        let unknown = matches!(reason, Reason::NeverActivated | Reason::WaitOver);
+        self.expect(!(unknown && promised.is_some()), "I10", || {
+            format!("{id} ran on {promised:?} at the restore and ends as {reason:?}")
+        });
     }
 
     /// Must this cluster report before it lends?
@@ -61,9 +110,15 @@ impl Auditor {
     }
 
     /// A cluster may lend again: it has reported, or somebody vouched for it, who need not be right.
-    pub(super) fn reconciled(&mut self, cluster: &ClusterId, note: &Note) {
+    pub(super) fn reconciled(
+        &mut self,
+        cluster: &ClusterId,
+        note: &Note,
+        sometimes: &mut Sometimes,
+    ) {
         if matches!(note.by, Actor::Cluster(_)) {
             self.vouched.remove(cluster);
+            self.judge_promises(cluster, sometimes);
         } else if self.awaits(cluster) {
             self.vouched.insert(cluster.clone());
         }

@@ -245,7 +245,7 @@ impl Auditor {
         }
         let Some(cluster) = event.cluster() else { return };
         if let Event::Reconciled { note, .. } = event {
-            self.reconciled(cluster, note);
+            self.reconciled(cluster, note, sometimes);
         }
         if let Event::Lost { note, .. } = event
             && note.by == Actor::Broker

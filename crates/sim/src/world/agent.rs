@@ -16,7 +16,7 @@ use sublet_core::resources::Resources;
 
 use super::{Task, World};
 use crate::dice::Dice;
-use crate::message::{Heard, Order, Party, Ticket};
+use crate::message::{Extent, Heard, Order, Party, Ticket};
 
 /// The label that some clusters have and some requests ask for.
 pub(super) const ZONE: &str = "zone";
@@ -269,12 +269,15 @@ impl World {
     pub(super) fn agent_hears(&mut self, at: usize, call: &Ticket, heard: Heard) {
         let Some(agent) = self.agents.get_mut(at).filter(|agent| agent.up) else { return };
         match (&call.order, heard) {
-            (Order::List(_, after), Heard::List(revision, list))
+            (Order::List(_, after), Heard::List(revision, list, extent))
                 if agent.awaited == call.number =>
             {
                 // The batch in the making may change more under its revision, as with streams.
-                agent.cursor = Some(Revision(revision.0.saturating_sub(1)));
-                if after.is_none() {
+                let cursor = Revision(revision.0.saturating_sub(1));
+                // What an old agent is told is all that there is, to it.
+                let whole = extent == Extent::Whole || agent.old;
+                agent.cursor = (whole || after.is_some()).then_some(cursor);
+                if whole {
                     self.audit.delivers_all(&agent.name, &list);
                     self.take_down_absent(at, &list);
                 } else {
@@ -283,7 +286,11 @@ impl World {
                 self.told(at, list);
             }
             (Order::Watch(..), Heard::Part(part)) if agent.stream == call.number => {
-                agent.read = Some(part.cursor);
+                // The broker would tell all once it has the report; here the agent asks again.
+                agent.read = (!part.early).then_some(part.cursor);
+                if part.early {
+                    agent.stream = 0;
+                }
                 self.audit.streams(&agent.name, agent.life, &part);
                 if part.whole {
                     self.audit.delivers_all(&agent.name, &part.instructions);

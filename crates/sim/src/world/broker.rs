@@ -7,7 +7,7 @@ use sublet_broker::clock::{Clock, Reading};
 use sublet_broker::engine::{
     Answer, Committer, Contradiction, Engine, SWEEP_EVERY, Submitted, Work,
 };
-use sublet_broker::stream::Part;
+use sublet_broker::stream::{Part, is_too_early};
 use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::event::Event;
@@ -21,7 +21,7 @@ use super::stream::Streams;
 use super::{EPOCH_MS, Task, World};
 use crate::dice::Dice;
 use crate::home::Fate;
-use crate::message::{Heard, Order, Ticket};
+use crate::message::{Extent, Heard, Order, Ticket};
 
 type Mailbox = Arc<Mutex<Vec<(Ticket, Heard)>>>;
 type Look = Box<dyn Fn(&Ledger, Time) -> Heard + Send>;
@@ -113,7 +113,7 @@ impl World {
             self.sometimes.hit("restart from a snapshot");
         }
         let reading = broker.reading(self.now);
-        let clock = Clock::start(loaded.head.time, reading);
+        let clock = Clock::on(&loaded.ledger, loaded.head.time, reading);
         if clock.is_suspended() {
             self.sometimes.hit("clock suspended");
         }
@@ -322,9 +322,9 @@ impl World {
         for (call, heard) in seen {
             match heard {
                 Heard::Part(part) => self.begin_stream(at, &call, part),
-                Heard::List(revision, list) => {
+                Heard::List(revision, list, extent) => {
                     self.audit.lists((writer, &call), revision, &list, durable);
-                    self.reply(at, call, Heard::List(revision, list));
+                    self.reply(at, call, Heard::List(revision, list, extent));
                 }
                 Heard::Answer(_) => {}
             }
@@ -378,7 +378,9 @@ fn submitted(call: Ticket, mailbox: &Mailbox) -> Submitted<Ticket> {
                 Some(after) => instruction::since(ledger, &cluster, Some(after)).collect(),
                 None => instruction::current(ledger, &cluster).collect(),
             };
-            Heard::List(ledger.stamp().revision, list)
+            let whole = after.is_none() && !is_too_early(ledger, &cluster);
+            let extent = if whole { Extent::Whole } else { Extent::Part };
+            Heard::List(ledger.stamp().revision, list, extent)
         })),
         Order::Watch(cluster, after) => {
             look(Box::new(move |ledger, now| Heard::Part(Part::look(ledger, &cluster, after, now))))

@@ -86,7 +86,7 @@ impl World {
             return self.fail("I20", format!("the log cannot be restored: {error}"));
         }
         self.known = self.home.count();
-        self.audit.restored(&self.home.since(0));
+        self.audit.restored(&self.home.since(0), &self.agents);
         self.sometimes.hit("restored");
     }
 
