@@ -1,9 +1,10 @@
 //! What keeps a consumer within what it was given. Its certificates let it write the status of its
 //! slices here, choose Liqo's own class, which grants whatever is asked, pose as another cluster in
-//! labels, hold on with finalizers to what is taken back, and send pods that take more than Liqo's quota
-//! [counts](counted).
+//! labels or with a [longer](measured) request for a certificate, hold on with finalizers to what is taken back, and
+//! send pods that take more than Liqo's quota [counts](counted).
 
 mod counted;
+mod measured;
 
 use std::collections::BTreeSet;
 
@@ -19,9 +20,6 @@ use crate::peering::liqo::names::{
     CLASS, ORGANIZATION, ORIGIN_ID, POD_POLICY, POLICY, RECLAIMED_SINCE, REMOTE_CLUSTER_ID,
     REPLICATED, REPLICATION, TENANT_PREFIX, WRITER,
 };
-
-/// More than any request for a certificate has, as base64.
-const REQUEST_MAX: usize = 4096;
 
 impl Ground {
     /// Installs the policies, or puts them right; which they are then. Nothing is written where nothing is to be put
@@ -72,6 +70,7 @@ fn slices() -> Value {
             "name": "from-a-peer",
             "expression": format!("'{ORGANIZATION}' in request.userInfo.groups"),
         }],
+        "variables": measured::variables(),
         "validations": [
             validation("!has(request.subResource) || request.subResource != 'status'",
                        "a consumer may not write the status of a ResourceSlice"),
@@ -81,9 +80,9 @@ fn slices() -> Value {
                        "since when a slice is taken back is the provider's to say"),
             validation(&written(&names.join(" && ")),
                        "a consumer has slices in its own name alone, in its own namespace"),
-            validation(&written(&format!(
-                           "!has(object.spec.csr) || size(object.spec.csr) <= {REQUEST_MAX}")),
-                       "a request for a certificate is not that long"),
+            validation(&written(measured::rule()),
+                       "a request for a certificate is as long as one of an Ed25519 key for the slice's user \
+                        and its cluster alone, and not longer"),
             validation(&written(&no_new_finalizers()),
                        "a consumer may not hold on to a slice with a finalizer"),
             validation(&no_orphans(), "a consumer may not leave anything behind"),

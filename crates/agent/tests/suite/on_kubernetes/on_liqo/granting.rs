@@ -12,9 +12,9 @@ use sublet_core::resources::{Kind, Resources};
 use sublet_crds::Obstacle;
 
 use super::audited::is_audited;
+use super::forging::{asked_by_rome, of_another_cluster};
 use super::hostile::{
-    Rogue, SLICE, SLICES, asked_by_rome, decided, forged, is_back_when_swept, is_decided, refusals,
-    slice, swept,
+    Rogue, SLICE, SLICES, decided, is_back_when_swept, is_decided, refusals, slice, swept,
 };
 use super::snapshot::Snapshot;
 use super::world::{GRACE, World, at, condition, small, when, when_gone};
@@ -169,7 +169,7 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
         (labels("liqo.io/originID", "turin"), "in its own name alone"),
         (labels("liqo.io/remote-cluster-id", "turin"), "in its own name alone"),
         (json!({ "spec": { "consumerClusterID": "turin" } }), "in its own name alone"),
-        (json!({ "spec": { "csr": long } }), "is not that long"),
+        (json!({ "spec": { "csr": long } }), "and not longer"),
         (json!({ "metadata": { "finalizers": ["example.com/held"] } }), "may not hold on"),
     ] {
         let change = change.to_string();
@@ -187,7 +187,7 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
         "only slices of reservations",
         "the provider's to say",
         "in its own name alone",
-        "is not that long",
+        "and not longer",
         "may not hold on",
         "may not leave anything behind",
     ] {
@@ -247,7 +247,7 @@ pub(super) async fn whoever_wants_to_be_somebody_else_is_denied(world: &mut Worl
     world.keep("rsv-forged", &small()).await;
     let quotas = world.milan.api.get(&world.milan.liqo("offloading", "quotas")).unwrap();
     let user = quotas["items"][0]["metadata"]["name"].as_str().unwrap();
-    let change = json!({ "spec": { "csr": forged(user) } });
+    let change = json!({ "spec": { "csr": of_another_cluster(user) } });
     world.rome.api.patch(&world.rome.slice("rsv-forged"), &change).unwrap();
     let is_denied = |slice: &Value| condition(slice, "Resources") == Some("Denied");
     let slice = when(&world.milan.api, &world.milan.slice("rsv-forged"), is_denied).await;
