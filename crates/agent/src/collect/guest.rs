@@ -84,6 +84,14 @@ pub(crate) fn came_through(labels: &BTreeMap<String, String>) -> Option<(&str, &
     Some((label(SLICE)?, label(ORIGIN)?))
 }
 
+/// The longest that a label's value may be.
+const LABEL_MAX: usize = 63;
+
+/// Can pods say that they are this user's? If not, nobody has any, and the API server does not look for them.
+pub(crate) fn may_have_pods(user: &str) -> bool {
+    user.len() <= LABEL_MAX
+}
+
 /// The user of a slice's certificate: its name, and twelve digits of a hash of the cluster's.
 pub(crate) fn quota_user(slice: &str, origin: &str) -> String {
     let hash = Sha256::digest(origin);

@@ -12,6 +12,7 @@ use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
 
 use super::ground::{Answer, Ground, Mark, delete};
+use super::pages::listed;
 use crate::collect::{came_through, quota_user, unclaimed};
 use crate::peering::IsLive;
 use crate::peering::liqo::csr;
@@ -29,7 +30,7 @@ pub(super) const RESERVATION_PREFIX: &str = "rsv-";
 pub(crate) async fn sweep(ground: &Ground, sides: &[Side], is_live: &IsLive) -> Answer<()> {
     // Before the slices: whatever was asked for by then has its slice among them, or has none.
     let requests = requests(ground, sides).await;
-    let slices = ground.all::<ResourceSlice>().list(&ListParams::default()).await?.items;
+    let slices = listed(&ground.all::<ResourceSlice>(), &ListParams::default()).await?;
     for slice in slices.iter().filter(|slice| slice.spec.class == CLASS) {
         let Some(side) = side_of(slice).filter(|side| sides.contains(side)) else { continue };
         let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
@@ -125,7 +126,7 @@ fn asked_for(user: &str, cluster: &str) -> Option<(String, ClusterId)> {
 /// is there, so that is tried again and again.
 async fn strays(ground: &Ground, is_live: &IsLive) -> Answer<()> {
     let theirs = ListParams::default().labels(&unclaimed());
-    for shadow in ground.all::<ShadowPod>().list(&theirs).await?.items {
+    for shadow in listed(&ground.all::<ShadowPod>(), &theirs).await? {
         let slice = came_through(shadow.labels()).map(|(slice, _)| slice);
         let is_left =
             |name: &str| name.starts_with(RESERVATION_PREFIX) && !is_live(Side::Provider, name);

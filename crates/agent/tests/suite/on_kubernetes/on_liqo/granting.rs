@@ -21,6 +21,7 @@ use super::world::{GRACE, World, at, condition, small, when, when_gone};
 use crate::on_kubernetes::until::until;
 
 const NODES: &str = "/api/v1/nodes";
+const CLASS: &str = "sublet.io/reservation";
 
 pub(super) async fn a_node_is_exactly_as_large_as_its_reservation(world: &mut World<'_>) {
     let before = Snapshot::of(world).await;
@@ -160,6 +161,9 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
     assert!(refused.contains("only slices of reservations"), "{refused}");
     let long = BASE64.encode([b'x'; 9000]);
     let since = json!({ "sublet.io/reclaimed-since": "2099-01-01T00:00:00Z" });
+    let many = |value: &str| {
+        Value::from_iter((0..17).map(|number| (format!("example.com/{number}"), value.to_owned())))
+    };
     let labels = |name: &str, value: &str| json!({ "metadata": { "labels": { name: value } } });
     for (change, why) in [
         (json!({ "spec": { "class": "default" } }), "only slices of reservations"),
@@ -171,6 +175,10 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
         (json!({ "spec": { "consumerClusterID": "turin" } }), "in its own name alone"),
         (json!({ "spec": { "csr": long } }), "and not longer"),
         (json!({ "metadata": { "finalizers": ["example.com/held"] } }), "may not hold on"),
+        (json!({ "metadata": { "labels": many("x") } }), "no more than"),
+        (json!({ "metadata": { "annotations": many("x") } }), "no more than"),
+        (json!({ "metadata": { "annotations": { "a": "x".repeat(2000) } } }), "no more than"),
+        (json!({ "spec": { "resources": many("1") } }), "no more than"),
     ] {
         let change = change.to_string();
         let refused = kubectl(&["patch", SLICE, "rsv-self", "--type=merge", "-p", &change]);
@@ -180,8 +188,12 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
     let orphaning = ["delete", SLICE, "rsv-self", "--cascade=orphan", "--wait=false"];
     let refused = kubectl(&orphaning).unwrap_err();
     assert!(refused.contains("may not leave anything behind"), "{refused}");
-    // Each of the twelve is counted where the operator looks, and written down with who it was.
-    assert!(refusals(world) >= before + 12);
+    for name in ["r".repeat(51), "rsv.self".to_owned()] {
+        let refused = rogue.create(world, &slice(&name, CLASS, "2")).unwrap_err();
+        assert!(refused.contains("at most 50"), "{refused}");
+    }
+    // Each of the eighteen is counted where the operator looks, and written down with who it was.
+    assert!(refusals(world) >= before + 18);
     for why in [
         "may not write the status",
         "only slices of reservations",
@@ -189,12 +201,17 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
         "in its own name alone",
         "and not longer",
         "may not hold on",
+        "no more than",
+        "at most 50",
         "may not leave anything behind",
     ] {
         is_audited(world, "rome", SLICES, why).await;
     }
     world.milan.is_ready(&world.milan.order("rsv-self", &small())).await;
     world.end("rsv-self").await;
+    // From before the policy was there: it can have no pods, and they are not looked for.
+    let long = world.milan.order(&"r".repeat(60), &small());
+    world.milan.is_gone(&Order { duty: Duty::Gone, ..long }).await;
 }
 
 pub(super) async fn what_somebody_else_changes_is_put_right_without_a_broker(
