@@ -187,6 +187,18 @@ impl Ground {
     }
 
     /// To whom what is recorded here is lent.
+    /// Was what is recorded of this reservation carried out as it is recorded now? Then everything had room in it.
+    pub(super) async fn is_settled(&self, reservation: &str) -> Answer<bool> {
+        let records: Api<ProviderInstruction> =
+            Api::namespaced(self.client.clone(), &self.settings.namespace);
+        let found = records.get_opt(&ProviderInstruction::object_name(reservation)).await?;
+        let (applied, wanted) = found.map_or((None, None), |found| {
+            let wanted = found.order().ok().and_then(|order| order.generation);
+            (found.standing().applied, wanted.map(|generation| generation.0))
+        });
+        Ok(applied.is_some() && applied == wanted)
+    }
+
     pub(super) async fn lent_to(&self) -> Answer<BTreeMap<String, ClusterId>> {
         let records: Api<ProviderInstruction> =
             Api::namespaced(self.client.clone(), &self.settings.namespace);
