@@ -75,6 +75,18 @@ pub(crate) fn unclaimed() -> String {
     format!("!{USER},{SLICE},{ORIGIN}")
 }
 
+/// What says its user, as a selector.
+pub(crate) fn claimed() -> String {
+    USER.to_owned()
+}
+
+/// The user that something says, and the slice that is this user's.
+pub(crate) fn claimant(labels: &BTreeMap<String, String>) -> Option<(&str, &str)> {
+    let user = labels.get(USER)?;
+    let (slice, _) = user.rsplit_once('-')?;
+    Some((user, slice))
+}
+
 /// The slice and the cluster that something came from which says no user.
 pub(crate) fn came_through(labels: &BTreeMap<String, String>) -> Option<(&str, &str)> {
     let label = |key: &str| labels.get(key).map(String::as_str);

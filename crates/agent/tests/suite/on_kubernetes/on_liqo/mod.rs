@@ -123,6 +123,7 @@ fn an_end_comes_whoever_does_not_want_it() {
         stubborn::pods_end_although_no_webhook_answers,
         stubborn::pods_leave_although_no_webhook_answers,
         stubborn::what_nobody_wants_is_swept,
+        stubborn::pods_of_what_is_over_are_swept,
     );
 }
 
