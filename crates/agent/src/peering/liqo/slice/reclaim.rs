@@ -104,7 +104,8 @@ impl Provider {
             if others.is_empty() {
                 self.remove_namespaces(&order.peer).await?;
             }
-            self.links.unused(Side::Provider, &order.peer).await;
+            let ended = (Side::Provider, order);
+            self.ground.let_go_of::<ProviderInstruction>(&*self.links, ended).await?;
         }
         Ok(Removal::Gone)
     }
