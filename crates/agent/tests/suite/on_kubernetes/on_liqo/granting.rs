@@ -13,6 +13,7 @@ use sublet_crds::Obstacle;
 
 use super::audited::is_audited;
 use super::forging::{asked_by_rome, of_another_cluster};
+use super::guests::{offload, pod_abroad, pod_path, put, stay_home};
 use super::hostile::{
     Rogue, SLICE, SLICES, decided, is_back_when_swept, is_decided, refusals, slice, swept,
 };
@@ -80,13 +81,23 @@ pub(super) async fn two_reservations_are_two_nodes(world: &mut World<'_>) {
 
 pub(super) async fn amounts_follow_the_reservation_up_and_down(world: &mut World<'_>) {
     world.keep("rsv-size", &small()).await;
+    offload(world).await;
+    put(world, "guest", "rsv-size", json!({})).await;
+    let ids = |world: &World| {
+        let (rome, milan) = (&world.rome.api, &world.milan.api);
+        [rome.get(&pod_path("guest")), milan.get(&pod_abroad("guest"))]
+            .map(|pod| pod.unwrap()["metadata"]["uid"].as_str().unwrap().to_owned())
+    };
+    let pods = ids(world);
     for amounts in [Resources::new(3000, 6 << 30), Resources::new(500, 1 << 30)] {
         world.keep("rsv-size", &amounts).await;
         let node = world.rome.api.get(&format!("{NODES}/rsv-size")).unwrap();
         let memory = format!("{}Gi", amounts.memory >> 30);
         assert_eq!(node["status"]["allocatable"]["memory"], memory);
+        assert_eq!(ids(world), pods, "the pods are the same ones");
     }
     world.end("rsv-size").await;
+    stay_home(world).await;
 }
 
 pub(super) async fn a_slice_that_is_ahead_of_its_instruction_waits(world: &mut World<'_>) {
