@@ -45,7 +45,8 @@ obstacles! {
     SignatureRefused: "restart liqo-controller-manager in the requester, so that it signs with its \
         present key",
     /// Liqo, or the provider's agent, does not take the request for a certificate.
-    CsrRefused: "the id of the requester's agent must be the id of its Liqo cluster",
+    CsrRefused: "the id of the requester's agent must be the id of its Liqo cluster, and its Liqo key \
+        must be Ed25519",
     /// Liqo keeps another request for a certificate from before.
     CsrChanged: "delete the Secret liqo-remote-certificate in the tenant namespace of the provider",
     /// Liqo does not do its part.

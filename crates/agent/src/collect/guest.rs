@@ -75,6 +75,18 @@ pub(crate) fn unclaimed() -> String {
     format!("!{USER},{SLICE},{ORIGIN}")
 }
 
+/// What says its user, as a selector.
+pub(crate) fn claimed() -> String {
+    USER.to_owned()
+}
+
+/// The user that something says, and the slice that is this user's.
+pub(crate) fn claimant(labels: &BTreeMap<String, String>) -> Option<(&str, &str)> {
+    let user = labels.get(USER)?;
+    let (slice, _) = user.rsplit_once('-')?;
+    Some((user, slice))
+}
+
 /// The slice and the cluster that something came from which says no user.
 pub(crate) fn came_through(labels: &BTreeMap<String, String>) -> Option<(&str, &str)> {
     let label = |key: &str| labels.get(key).map(String::as_str);
@@ -82,6 +94,14 @@ pub(crate) fn came_through(labels: &BTreeMap<String, String>) -> Option<(&str, &
         return None;
     }
     Some((label(SLICE)?, label(ORIGIN)?))
+}
+
+/// The longest that a label's value may be.
+const LABEL_MAX: usize = 63;
+
+/// Can pods say that they are this user's? If not, nobody has any, and the API server does not look for them.
+pub(crate) fn may_have_pods(user: &str) -> bool {
+    user.len() <= LABEL_MAX
 }
 
 /// The user of a slice's certificate: its name, and twelve digits of a hash of the cluster's.

@@ -30,7 +30,9 @@ mod fold;
 pub use fold::{Fold, Measured, NodeCounts, Subject};
 pub use grant::Grant;
 pub use guest::Guest;
-pub(crate) use guest::{came_through, guests, quota_user, unclaimed};
+pub(crate) use guest::{
+    came_through, claimant, claimed, guests, may_have_pods, quota_user, unclaimed,
+};
 pub use node::{NodeFacts, NodeRules, Standing, Tolerated};
 pub use pod::PodFacts;
 pub(crate) use pod::{asked_by, asked_by_all};

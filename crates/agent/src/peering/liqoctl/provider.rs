@@ -50,16 +50,18 @@ impl Site {
         self.board.leave(order);
         let live = self.live::<ProviderInstruction>(&order.peer).await?;
         let lent = self.lent(&order.peer).await?;
+        // While another one lives nothing is taken by force: it has the same slice, and the same node.
+        let keeps = |why| Why::suspected(Obstacle::AmountsDiffer, why);
         let why = match live.total() {
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(error.to_string().into()),
             Ok(_) if live.is_empty() && lent.is_nothing() => None,
-            Ok(_) if live.is_empty() => Some(self.drain_if_late(order).await?),
-            Ok(total) => lent.exceeds(&total).or_else(|| lent.uses_more_than(&total)),
+            Ok(_) if live.is_empty() => Some(self.drain_if_late(order).await?.into()),
+            Ok(total) => lent.exceeds(&total).or_else(|| lent.uses_more_than(&total)).map(keeps),
         };
         // Also to remove what is left in the end.
         self.board.attend(&order.peer);
         if let Some(why) = why {
-            return Ok(Removal::Pending(why.into()));
+            return Ok(Removal::Pending(why));
         }
         if live.is_empty() {
             self.cordon_if_drained(&order.peer).await?;

@@ -7,6 +7,10 @@ use super::super::{csr, names};
 use super::keys;
 use crate::relay::TenantOffer;
 
+/// How an Ed25519 key begins, and how long it is.
+const ED25519: [u8; 12] = [0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x21, 0];
+const ED25519_LENGTH: usize = 44;
+
 /// Why a request for a certificate is not passed on to Liqo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unfit {
@@ -14,11 +18,19 @@ pub(super) enum Unfit {
     Request(#[from] csr::Unfit),
     #[error("it is for another key than the one that is offered")]
     Key,
+    #[error(
+        "its key is not Ed25519: requests of its slices could not be measured, and might ask for \
+         more groups (is its Liqo in TLS compatibility mode?)"
+    )]
+    NotMeasurable,
 }
 
 /// Does the request say that its cluster is to be a tenant, and nothing else?
 pub(super) fn check(offer: &TenantOffer, requester: &ClusterId) -> Result<(), Unfit> {
     let key = csr::check(&offer.csr, requester.as_str(), names::ORGANIZATION)?;
+    if !key.starts_with(&ED25519) || key.len() != ED25519_LENGTH {
+        return Err(Unfit::NotMeasurable);
+    }
     match keys::public_key(&key) {
         Some(key) if key == offer.public_key => Ok(()),
         _ => Err(Unfit::Key),
@@ -52,6 +64,16 @@ mod tests {
         assert_eq!(check(&offer(&own, csr.clone()), &rome), Ok(()));
         assert_eq!(check(&offer(&own, csr.clone()), &venice), Err(csr::Unfit::Subject.into()));
         assert_eq!(check(&offer(&other, csr), &rome), Err(Unfit::Key));
+    }
+
+    #[test]
+    fn a_request_for_a_key_whose_requests_are_not_measured_is_unfit() {
+        let (key, rome) = (
+            KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap(),
+            "rome".parse().unwrap(),
+        );
+        let csr = Keys::read(key.serialize_pem().as_bytes()).unwrap().csr(&rome).unwrap();
+        assert_eq!(check(&offer(&key, csr), &rome), Err(Unfit::NotMeasurable));
     }
 
     #[test]

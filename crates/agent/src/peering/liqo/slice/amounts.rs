@@ -46,6 +46,17 @@ pub(crate) fn granted(amounts: &Resources, asked: &List, before: &List, extras: 
     list
 }
 
+/// No more of anything than was granted before.
+pub(crate) fn no_more(list: List, before: &List) -> List {
+    let zero = Quantity("0".to_owned());
+    let lesser = |(name, amount): (String, Quantity)| {
+        let had = before.get(&name).unwrap_or(&zero);
+        let least = if is_less(had, &amount) { had.clone() } else { amount };
+        (name, least)
+    };
+    list.into_iter().map(lesser).collect()
+}
+
 /// What is asked for beyond what is reserved, or cannot be counted. Extras are ours to cut, and no
 /// matter.
 pub(crate) fn excess(asked: &List, amounts: &Resources) -> List {

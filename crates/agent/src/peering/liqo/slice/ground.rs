@@ -13,7 +13,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sublet_core::id::ClusterId;
-use sublet_core::instruction::Duty;
+use sublet_core::instruction::{Duty, Side};
 use sublet_core::time::{Span, Time};
 use sublet_crds::ProviderInstruction;
 
@@ -24,6 +24,7 @@ use crate::cluster::{code, present};
 use crate::controllers::{Clock, Record};
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::{Quota, ResourceSlice, VirtualNode};
+use crate::peering::liqo::link::Links;
 use crate::peering::liqo::names::{
     CORDON, CSR_LABEL, LEAVING_SINCE, RECLAIMED_SINCE, REMINDED, WRITER, tenant_namespace,
 };
@@ -186,6 +187,18 @@ impl Ground {
         order.map_err(|error| kube::Error::Service(error.into()))
     }
 
+    /// Was what is recorded of this reservation carried out as it is recorded now? Then everything had room in it.
+    pub(super) async fn is_settled(&self, reservation: &str) -> Answer<bool> {
+        let records: Api<ProviderInstruction> =
+            Api::namespaced(self.client.clone(), &self.settings.namespace);
+        let found = records.get_opt(&ProviderInstruction::object_name(reservation)).await?;
+        let (applied, wanted) = found.map_or((None, None), |found| {
+            let wanted = found.order().ok().and_then(|order| order.generation);
+            (found.standing().applied, wanted.map(|generation| generation.0))
+        });
+        Ok(applied.is_some() && applied == wanted)
+    }
+
     /// To whom what is recorded here is lent.
     pub(super) async fn lent_to(&self) -> Answer<BTreeMap<String, ClusterId>> {
         let records: Api<ProviderInstruction> =
@@ -206,6 +219,20 @@ impl Ground {
         let all = records.list(&ListParams::default()).await?.items;
         let others = all.iter().filter(|record| record.reservation() != over.reservation);
         Ok(others.into_iter().any(is_kept))
+    }
+
+    /// Says that nobody needs a link any more. Somebody who came meanwhile, and to whom it was said to be there,
+    /// still does, and would not ask again.
+    pub(super) async fn let_go_of<K: Record>(
+        &self,
+        links: &dyn Links,
+        (side, over): (Side, &Order),
+    ) -> Answer<()> {
+        links.unused(side, &over.peer).await;
+        if self.keeps_other::<K>(over).await? {
+            links.ensure(side, &over.peer).await;
+        }
+        Ok(())
     }
 
     /// Says on a slice that it is being taken down, and since when, if that is not said already.

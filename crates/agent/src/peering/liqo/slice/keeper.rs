@@ -27,6 +27,7 @@ use super::certificate::fault;
 use super::foreign::{self, Foreign};
 use super::ground::{Answer, Ground, Mark};
 use super::guard::Guard;
+use super::pages::PAGE;
 use super::provider::{Decision, Provider};
 use super::requester::Requester;
 use super::sweep::{peer_of, side_of};
@@ -70,7 +71,7 @@ impl Keeper {
     }
 
     async fn keep(&self) {
-        let everything = Config::default();
+        let everything = Config::default().page_size(PAGE);
         let mut slices = watched::<ResourceSlice>(self.ground.all(), everything.clone());
         let mut quotas = watched::<Quota>(self.ground.all(), everything.clone());
         let mut virtual_nodes = watched::<VirtualNode>(self.ground.all(), everything.clone());

@@ -14,6 +14,7 @@ mod keeper;
 mod lasting;
 mod lost;
 mod newcomers;
+mod pages;
 mod noted;
 mod pods;
 mod policy;

@@ -1,7 +1,9 @@
 //! Pods that Liqo's quota let in although there is no room for them. Liqo gives back what a pod takes each time that it
 //! hears of its deletion, before Kubernetes has done that: who deletes one several times at once has room for several.
 //! So who comes is looked at once more, by what was sent: one for whom there is no room beside those that were here
-//! before goes at once. What was here before stays, also in a reservation that was made smaller since.
+//! before goes at once. What was here before stays, also in a reservation that was made smaller since. What was here
+//! before this agent is looked at as well where everything had room once: the reservation's size was confirmed, and has
+//! not changed since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +16,7 @@ use serde::Deserialize;
 use sublet_core::id::ClusterId;
 
 use super::ground::Answer;
+use super::pages::listed;
 use super::provider::Provider;
 use super::room::{Place, Room, place};
 use crate::collect::seen::{Pod, PodSpec, PodStatus};
@@ -27,10 +30,24 @@ pub(super) struct Newcomers {
     known: BTreeSet<String>,
     /// Those of the list that a watch begins with, while it is read.
     listed: Option<BTreeSet<String>>,
-    /// What is there when it is first looked was let in by whoever looked before.
+    /// Was it looked once?
     is_begun: bool,
-    /// Where they are, by whose they are.
+    come: Come,
+}
+
+/// Where they are who have come, by whose they are.
+#[derive(Debug, Default)]
+pub(super) struct Come {
+    /// While it was looked.
     fresh: BTreeMap<Guest, BTreeSet<Place>>,
+    /// Before it was.
+    found: BTreeMap<Guest, BTreeSet<Place>>,
+}
+
+impl Come {
+    fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.found.is_empty()
+    }
 }
 
 impl Newcomers {
@@ -39,8 +56,7 @@ impl Newcomers {
         match event {
             Ok(Event::Init) => self.listed = Some(BTreeSet::new()),
             Ok(Event::InitApply(pod)) => {
-                let is_begun = self.is_begun;
-                self.see(pod, is_begun);
+                self.see(pod);
                 let listed = self.listed.get_or_insert_default();
                 listed.extend(pod.uid());
             }
@@ -48,31 +64,36 @@ impl Newcomers {
                 self.known = self.listed.take().unwrap_or_default();
                 self.is_begun = true;
             }
-            Ok(Event::Apply(pod)) => self.see(pod, true),
+            Ok(Event::Apply(pod)) => self.see(pod),
             Ok(Event::Delete(pod)) => drop(pod.uid().map(|id| self.known.remove(&id))),
             Err(_) => {}
         }
-        !self.fresh.is_empty()
+        !self.come.is_empty()
     }
 
-    fn see(&mut self, pod: &impl ResourceExt, is_looked_at: bool) {
+    fn see(&mut self, pod: &impl ResourceExt) {
         let is_news = pod.uid().is_some_and(|id| self.known.insert(id));
         let is_ending = pod.meta().deletion_timestamp.is_some();
         let guest = Guest::of(pod.labels()).filter(|guest| matches!(guest, Guest::User(_)));
-        if let Some(guest) = guest.filter(|_| is_news && is_looked_at && !is_ending) {
-            self.fresh.entry(guest).or_default().insert(place(pod));
+        if let Some(guest) = guest.filter(|_| is_news && !is_ending) {
+            let come = &mut self.come;
+            let come = if self.is_begun { &mut come.fresh } else { &mut come.found };
+            come.entry(guest).or_default().insert(place(pod));
         }
     }
 
     /// Those that are to be looked at now.
-    pub(super) fn take(&mut self) -> BTreeMap<Guest, BTreeSet<Place>> {
-        std::mem::take(&mut self.fresh)
+    pub(super) fn take(&mut self) -> Come {
+        std::mem::take(&mut self.come)
     }
 
     /// They could not be looked at.
-    pub(super) fn put_back(&mut self, fresh: BTreeMap<Guest, BTreeSet<Place>>) {
-        for (guest, places) in fresh {
-            self.fresh.entry(guest).or_default().extend(places);
+    pub(super) fn put_back(&mut self, come: Come) {
+        let Come { fresh, found } = &mut self.come;
+        for (all, back) in [(fresh, come.fresh), (found, come.found)] {
+            for (guest, places) in back {
+                all.entry(guest).or_default().extend(places);
+            }
         }
     }
 }
@@ -104,14 +125,24 @@ impl Provider {
     /// Looks whether there is room for those that came into a slice.
     pub(super) async fn turn_away(
         &self,
-        slice: &str,
-        peer: &ClusterId,
-        (guest, fresh): (&Guest, &BTreeSet<Place>),
+        (slice, peer): (&str, &ClusterId),
+        guest: &Guest,
+        come: &Come,
     ) -> Answer<()> {
+        let mut fresh = come.fresh.get(guest).cloned().unwrap_or_default();
+        let found = come.found.get(guest);
+        if fresh.is_empty() && found.is_none() {
+            return Ok(());
+        }
         let _turn = self.ground.turns.take(peer, slice).await;
+        if let Some(found) = found
+            && self.ground.is_settled(slice).await?
+        {
+            fresh.extend(found.iter().cloned());
+        }
         let Some(room) = self.room(slice, peer).await? else { return Ok(()) };
         let theirs = ListParams::default().labels(&guest.selector());
-        let sent = self.ground.all::<Sent>().list(&theirs).await?.items;
+        let sent = listed(&self.ground.all::<Sent>(), &theirs).await?;
         let stays = sent.into_iter().filter(|sent| sent.metadata.deletion_timestamp.is_none());
         let (new, old): (Vec<_>, Vec<_>) =
             stays.map(Sent::pod).partition(|pod| fresh.contains(&place(pod)));
@@ -138,12 +169,12 @@ impl Provider {
     }
 }
 
-/// Those of the new ones for which there is no room beside the old ones. Each that fits stays, in the order of their
-/// names.
+/// Those of the new ones for which there is no room beside the old ones. Each that fits stays, in the order in which
+/// they came.
 fn surplus<'a>(room: &Room, old: &[Pod], new: &'a [Pod]) -> Vec<&'a Pod> {
     let mut taken = room.taken_by(old);
     let mut sorted: Vec<_> = new.iter().collect();
-    sorted.sort_by_key(|pod| place(*pod));
+    sorted.sort_by_key(|pod| (pod.creation_timestamp(), place(*pod)));
     sorted.retain(|pod| asked_by(pod).is_some_and(|asked| !taken.takes_in(&asked)));
     sorted
 }
@@ -181,6 +212,13 @@ mod tests {
         assert_eq!(names(&[sent("old", "4")], &new), ["a", "b"]);
         let many = ["a", "b", "c", "d"].map(|name| sent(name, "0"));
         assert_eq!(names(&[], &many), ["d"]);
+        let [mut late, mut early] = ["a", "b"].map(|name| sent(name, "1500m"));
+        for (pod, time) in
+            [(&mut late, "2026-01-01T00:00:01Z"), (&mut early, "2026-01-01T00:00:00Z")]
+        {
+            pod.metadata.creation_timestamp = serde_json::from_value(json!(time)).unwrap();
+        }
+        assert_eq!(names(&[], &[late, early]), ["a"], "the last to come");
     }
 
     fn pod(uid: &str) -> PartialObjectMeta<v1::Pod> {
@@ -190,18 +228,26 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_is_looked_at_once_and_who_was_there_at_first_is_not() {
+    fn whoever_comes_is_looked_at_once_and_who_was_there_at_first_is_known_as_such() {
         let mut newcomers = Newcomers::default();
-        let mut fresh = |events: Vec<Event<_>>| {
+        let names = |all: BTreeMap<Guest, BTreeSet<Place>>| {
+            all.into_values().flatten().map(|(_, name)| name).collect::<Vec<_>>()
+        };
+        let mut come = |events: Vec<Event<_>>| {
             for event in events {
                 newcomers.notice(&Ok(event));
             }
-            let taken = newcomers.take();
-            taken.into_values().flatten().map(|(_, name)| name).collect::<Vec<_>>()
+            let Come { fresh, found } = newcomers.take();
+            (names(fresh), names(found))
         };
         let none = Vec::<String>::new();
         let listed = |name: &str| vec![Event::Init, Event::InitApply(pod(name)), Event::InitDone];
-        assert_eq!(fresh(listed("first")), none);
+        assert_eq!(come(listed("first")), (none.clone(), vec!["first".to_owned()]));
+        let mut fresh = |events: Vec<Event<_>>| {
+            let (fresh, found) = come(events);
+            assert_eq!(found, Vec::<String>::new());
+            fresh
+        };
         assert_eq!(fresh(vec![Event::Apply(pod("first"))]), none);
         assert_eq!(fresh(vec![Event::Apply(pod("new")), Event::Apply(pod("new"))]), ["new"]);
         assert_eq!(fresh(vec![Event::Apply(pod("new"))]), none);

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use super::ground::{Answer, Ground, delete};
 use super::provider::Provider;
 use crate::cluster::{code, present};
-use crate::collect::{Guest, quota_user};
+use crate::collect::{Guest, may_have_pods, quota_user};
 use crate::peering::answer::meaning;
 use crate::peering::liqo::kinds::ShadowPod;
 use crate::peering::liqo::names::WRITER;
@@ -43,7 +43,12 @@ impl Provider {
     /// others: no pod stays because a webhook is not there to be asked about something else.
     pub(super) async fn clear(&self, peer: &ClusterId, slice: &str) -> Answer<Option<String>> {
         let [user, stray] = Guest::in_slice(slice, peer.as_str());
-        let had_quota = self.remove_quota(peer, &quota_user(slice, peer.as_str())).await;
+        let name = quota_user(slice, peer.as_str());
+        let had_quota = self.remove_quota(peer, &name).await;
+        if !may_have_pods(&name) {
+            let going = || "the quota of the requester is being removed".to_owned();
+            return had_quota.map(|had_one| had_one.then(going));
+        }
         let shadows = (self.remove_shadows(&user).await, self.remove_strays(&stray).await);
         let pods = (self.remove_pods(&user).await, self.remove_pods(&stray).await);
         let (had_quota, shadows) = (had_quota?, shadows.0? + shadows.1?);

@@ -1,9 +1,10 @@
 //! What keeps a consumer within what it was given. Its certificates let it write the status of its
 //! slices here, choose Liqo's own class, which grants whatever is asked, pose as another cluster in
-//! labels, hold on with finalizers to what is taken back, and send pods that take more than Liqo's quota
-//! [counts](counted).
+//! labels or with a [longer](measured) request for a certificate, hold on with finalizers to what is taken back, and
+//! send pods that take more than Liqo's quota [counts](counted).
 
 mod counted;
+mod measured;
 
 use std::collections::BTreeSet;
 
@@ -20,8 +21,8 @@ use crate::peering::liqo::names::{
     REPLICATED, REPLICATION, TENANT_PREFIX, WRITER,
 };
 
-/// More than any request for a certificate has, as base64.
-const REQUEST_MAX: usize = 4096;
+/// How long the name of a slice may be.
+const NAME_MAX: usize = 50;
 
 impl Ground {
     /// Installs the policies, or puts them right; which they are then. Nothing is written where nothing is to be put
@@ -72,6 +73,7 @@ fn slices() -> Value {
             "name": "from-a-peer",
             "expression": format!("'{ORGANIZATION}' in request.userInfo.groups"),
         }],
+        "variables": measured::variables(),
         "validations": [
             validation("!has(request.subResource) || request.subResource != 'status'",
                        "a consumer may not write the status of a ResourceSlice"),
@@ -81,9 +83,12 @@ fn slices() -> Value {
                        "since when a slice is taken back is the provider's to say"),
             validation(&written(&names.join(" && ")),
                        "a consumer has slices in its own name alone, in its own namespace"),
-            validation(&written(&format!(
-                           "!has(object.spec.csr) || size(object.spec.csr) <= {REQUEST_MAX}")),
-                       "a request for a certificate is not that long"),
+            validation(&written(&short_names()),
+                       "a slice has a name of at most 50 letters, digits and dashes"),
+            validation(&written(&bounded()), "a slice says no more than a slice has to say"),
+            validation(&written(measured::rule()),
+                       "a request for a certificate is as long as one of an Ed25519 key for the slice's user \
+                        and its cluster alone, and not longer"),
             validation(&written(&no_new_finalizers()),
                        "a consumer may not hold on to a slice with a finalizer"),
             validation(&no_orphans(), "a consumer may not leave anything behind"),
@@ -124,6 +129,33 @@ fn constraints(group: &str, resources: &[&str]) -> Value {
 
 fn validation(expression: &str, message: &str) -> Value {
     json!({ "expression": expression, "message": message })
+}
+
+/// Of the name, and what Liqo appends to it, labels and the user of a certificate are made.
+fn short_names() -> String {
+    format!("size(object.metadata.name) <= {NAME_MAX} && !object.metadata.name.contains('.')")
+}
+
+/// Whoever looks at slices has them in memory.
+fn bounded() -> String {
+    let few = |path: &str, most: usize| format!("(!has({path}) || size({path}) <= {most})");
+    let short = |path: &str, key: usize, value: usize| {
+        let (key, value) =
+            (format!("size(key) <= {key}"), format!("size(string({path}[key])) <= {value}"));
+        format!("(!has({path}) || {path}.all(key, {key} && {value}))")
+    };
+    let (notes, resources) = ("object.metadata.annotations", "object.spec.resources");
+    [
+        few("object.metadata.labels", 16),
+        few("object.metadata.ownerReferences", 4),
+        few("object.metadata.managedFields", 16),
+        few("object.spec.providerClusterID", 63),
+        few(notes, 16),
+        short(notes, 317, 1024),
+        few(resources, 16),
+        short(resources, 317, 64),
+    ]
+    .join(" && ")
 }
 
 /// What a label says; nothing if it is not there.

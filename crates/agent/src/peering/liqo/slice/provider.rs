@@ -10,7 +10,7 @@ use sublet_core::id::ClusterId;
 use sublet_core::instruction::{Duty, Side};
 use sublet_crds::{Obstacle, ProviderInstruction};
 
-use super::amounts::{List, excess, granted, is_same, text};
+use super::amounts::{List, excess, granted, is_same, no_more, text};
 use super::certificate::fault;
 use super::ground::{Answer, Ground, Mark, delete};
 use super::requester::LIQO_MAX;
@@ -160,7 +160,11 @@ impl Provider {
             self.ground.unmark(&slices, &slice, Mark::Reclaimed).await?;
             let status = slice.status.clone().unwrap_or_default();
             let extras = self.ground.settings.extras;
-            let grant = granted(&order.amounts, &slice.spec.resources, &status.resources, extras);
+            let mut grant =
+                granted(&order.amounts, &slice.spec.resources, &status.resources, extras);
+            if unwilling.is_some() {
+                grant = no_more(grant, &status.resources);
+            }
             let decision = Decision::accepted(order, &slice.spec.resources);
             let label = status.node_labels.get(RESERVATION);
             if decision.is_said_of(&slice)

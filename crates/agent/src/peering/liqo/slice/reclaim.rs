@@ -9,6 +9,7 @@ use sublet_core::instruction::{Duty, Side};
 use sublet_crds::{Obstacle, ProviderInstruction};
 
 use super::ground::{Answer, Mark, delete, let_go};
+use super::pages::listed;
 use super::pods::{ASKING, promptly};
 use super::provider::{Decision, Provider};
 use crate::collect::quota_user;
@@ -81,7 +82,7 @@ impl Provider {
     async fn tidy(&self, order: &Order, user: &str) -> Answer<Removal> {
         let slices = self.ground.slices(&order.peer);
         let copies = ListParams::default().labels(&format!("{REPLICATED}=true"));
-        let left = slices.list(&copies).await?.items;
+        let left = listed(&slices, &copies).await?;
         let is_there = |slice: &ResourceSlice| slice.name_any() == order.reservation;
         if !left.iter().any(is_there) {
             self.forget_requests(user).await?;
@@ -103,7 +104,8 @@ impl Provider {
             if others.is_empty() {
                 self.remove_namespaces(&order.peer).await?;
             }
-            self.links.unused(Side::Provider, &order.peer).await;
+            let ended = (Side::Provider, order);
+            self.ground.let_go_of::<ProviderInstruction>(&*self.links, ended).await?;
         }
         Ok(Removal::Gone)
     }

@@ -74,10 +74,11 @@ impl Requester {
 
     /// Nothing is left of it but what Liqo forgets.
     async fn tidy(&self, order: &Order) -> Answer<Removal> {
+        let ended = (Side::Requester, order);
         let is_needed = self.ground.keeps_other::<ReservationInstruction>(order).await?;
         if !self.ground.is_linked(&order.peer).await? {
             if !is_needed {
-                self.links.unused(Side::Requester, &order.peer).await;
+                self.ground.let_go_of::<ReservationInstruction>(&*self.links, ended).await?;
             }
             return Ok(Removal::Gone);
         }
@@ -97,7 +98,7 @@ impl Requester {
             return Ok(going("the lease of the virtual kubelet is being removed"));
         }
         if is_last && !is_needed {
-            self.links.unused(Side::Requester, &order.peer).await;
+            self.ground.let_go_of::<ReservationInstruction>(&*self.links, ended).await?;
         }
         Ok(Removal::Gone)
     }

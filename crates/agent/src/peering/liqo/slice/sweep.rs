@@ -12,7 +12,8 @@ use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
 
 use super::ground::{Answer, Ground, Mark, delete};
-use crate::collect::{came_through, quota_user, unclaimed};
+use super::pages::{listed, listed_metadata};
+use crate::collect::{came_through, claimant, claimed, quota_user, unclaimed};
 use crate::peering::IsLive;
 use crate::peering::liqo::csr;
 use crate::peering::liqo::kinds::{ResourceSlice, ShadowPod};
@@ -29,7 +30,7 @@ pub(super) const RESERVATION_PREFIX: &str = "rsv-";
 pub(crate) async fn sweep(ground: &Ground, sides: &[Side], is_live: &IsLive) -> Answer<()> {
     // Before the slices: whatever was asked for by then has its slice among them, or has none.
     let requests = requests(ground, sides).await;
-    let slices = ground.all::<ResourceSlice>().list(&ListParams::default()).await?.items;
+    let slices = listed(&ground.all::<ResourceSlice>(), &ListParams::default()).await?;
     for slice in slices.iter().filter(|slice| slice.spec.class == CLASS) {
         let Some(side) = side_of(slice).filter(|side| sides.contains(side)) else { continue };
         let (name, namespace) = (slice.name_any(), slice.namespace().unwrap_or_default());
@@ -50,10 +51,12 @@ pub(crate) async fn sweep(ground: &Ground, sides: &[Side], is_live: &IsLive) -> 
             tracing::warn!(slice = name, namespace, %error, "a slice that nobody wants stays for now");
         }
     }
-    if sides.contains(&Side::Provider)
-        && let Err(error) = strays(ground, is_live).await
-    {
-        tracing::warn!(%error, "shadow pods that nobody wants stay for now");
+    if sides.contains(&Side::Provider) {
+        for swept in [strays(ground, is_live).await, overdue(ground, &slices, is_live).await] {
+            if let Err(error) = swept {
+                tracing::warn!(%error, "shadow pods that nobody wants stay for now");
+            }
+        }
     }
     let in_use =
         slices.iter().map(|slice| (slice.namespace().unwrap_or_default(), slice.name_any()));
@@ -125,7 +128,7 @@ fn asked_for(user: &str, cluster: &str) -> Option<(String, ClusterId)> {
 /// is there, so that is tried again and again.
 async fn strays(ground: &Ground, is_live: &IsLive) -> Answer<()> {
     let theirs = ListParams::default().labels(&unclaimed());
-    for shadow in ground.all::<ShadowPod>().list(&theirs).await?.items {
+    for shadow in listed(&ground.all::<ShadowPod>(), &theirs).await? {
         let slice = came_through(shadow.labels()).map(|(slice, _)| slice);
         let is_left =
             |name: &str| name.starts_with(RESERVATION_PREFIX) && !is_live(Side::Provider, name);
@@ -138,6 +141,43 @@ async fn strays(ground: &Ground, is_live: &IsLive) -> Answer<()> {
         }
     }
     Ok(())
+}
+
+/// Shadow pods of what is over, that came after its end was seen to: a quota may let in what was on its way. What is
+/// recorded here is seen to by whoever has the instruction.
+async fn overdue(ground: &Ground, slices: &[ResourceSlice], is_live: &IsLive) -> Answer<()> {
+    let granted = slices.iter().filter(|slice| slice.is_granted());
+    let granted = granted
+        .filter_map(|slice| Some(quota_user(&slice.name_any(), peer_of(slice)?.as_str())))
+        .collect();
+    let theirs = ListParams::default().labels(&claimed());
+    let shadows = listed_metadata(&ground.all::<ShadowPod>(), &theirs).await?;
+    // After the others: what was let in by then is in here, or was let in for nothing.
+    let lent = ground.lent_to().await?;
+    let is_wanted = |slice: &str| is_live(Side::Provider, slice) || lent.contains_key(slice);
+    for shadow in shadows.iter().filter(|shadow| is_overdue(*shadow, &granted, &is_wanted)) {
+        let (namespace, name) = (shadow.namespace().unwrap_or_default(), shadow.name_any());
+        tracing::warn!(namespace, name, "a shadow pod of a reservation that is over is removed");
+        if let Err(error) = ground.remove_or_end(shadow, true).await {
+            // It keeps nobody from the others.
+            tracing::warn!(namespace, name, %error, "it stays for now");
+        }
+    }
+    Ok(())
+}
+
+/// Does it say a user of ours who has nothing here any more?
+fn is_overdue(
+    shadow: &impl ResourceExt,
+    granted: &BTreeSet<String>,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> bool {
+    claimant(shadow.labels()).is_some_and(|(user, slice)| {
+        slice.starts_with(RESERVATION_PREFIX)
+            && shadow.meta().deletion_timestamp.is_none()
+            && !granted.contains(user)
+            && !is_wanted(slice)
+    })
 }
 
 /// What this cluster is in a slice.
@@ -205,6 +245,7 @@ where
 mod tests {
     use k8s_openapi::ByteString;
     use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519};
+    use serde_json::json;
 
     use super::*;
 
@@ -244,6 +285,30 @@ mod tests {
         assert!(!is_left("rsv-turins", "turin"));
         let user = quota_user("rsv-gone", "rome");
         assert!(kept.is_request_left(&request(&user, &["rome", "kubeadm:cluster-admins"])));
+    }
+
+    #[test]
+    fn a_shadow_pod_is_overdue_when_its_user_has_nothing_here_any_more() {
+        let granted = [quota_user("rsv-granted", "rome")].into();
+        let is_wanted = |slice: &str| slice == "rsv-live";
+        let of = |user: &str| {
+            let labels = json!({ "liqo.io/creator-user": user });
+            let shadow = json!({ "metadata": { "name": "guest", "labels": labels } });
+            serde_json::from_value::<PartialObjectMeta<ShadowPod>>(shadow).unwrap()
+        };
+        let judged = |user: &str| is_overdue(&of(user), &granted, &is_wanted);
+        assert!(judged(&quota_user("rsv-over", "rome")));
+        assert!(!judged(&quota_user("rsv-live", "rome")));
+        assert!(!judged(&quota_user("rsv-granted", "rome")));
+        assert!(
+            judged(&quota_user("rsv-granted", "turin")),
+            "another cluster has the slice of that name"
+        );
+        assert!(!judged(&quota_user("by-hand", "rome")), "a slice of somebody else's");
+        let mut going = of(&quota_user("rsv-over", "rome"));
+        going.metadata.deletion_timestamp =
+            Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+        assert!(!is_overdue(&going, &granted, &is_wanted));
     }
 
     #[test]

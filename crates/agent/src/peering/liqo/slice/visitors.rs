@@ -1,6 +1,6 @@
 //! Watches the pods of other clusters, and has them looked at when one comes, or one that is ending takes its time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -13,9 +13,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ground::Answer;
 use super::hasten::Slow;
-use super::newcomers::Newcomers;
+use super::newcomers::{Come, Newcomers};
+use super::pages::PAGE;
 use super::provider::Provider;
-use super::room::Place;
 use crate::collect::{Guest, guests};
 use crate::restraint::restrained;
 
@@ -28,7 +28,7 @@ impl Provider {
     /// Watches without an end.
     pub(super) async fn watch_visitors(&self) {
         let pods: Api<PartialObjectMeta<v1::Pod>> = Api::all(self.ground.client());
-        let config = Config::default().labels(&guests());
+        let config = Config::default().labels(&guests()).page_size(PAGE);
         let mut events = restrained(watcher(pods, config).default_backoff());
         let (mut slow, mut newcomers) = (Slow::default(), Newcomers::default());
         let (mut due, mut looked) = (None, Instant::now());
@@ -42,13 +42,13 @@ impl Provider {
                     }
                 }
                 () = sleep_until(due.unwrap_or(looked)), if due.is_some() => {
-                    let fresh = newcomers.take();
-                    let seen = timeout(LOOK_MAX, self.look_at(&fresh, &slow.guests())).await;
+                    let come = newcomers.take();
+                    let seen = timeout(LOOK_MAX, self.look_at(&come, &slow.guests())).await;
                     looked = Instant::now();
                     due = None;
                     if !matches!(seen, Ok(Ok(()))) {
                         tracing::debug!(?seen, "what pods take is looked at again");
-                        newcomers.put_back(fresh);
+                        newcomers.put_back(come);
                         due = Some(looked + PAUSE);
                     }
                 }
@@ -57,16 +57,12 @@ impl Provider {
     }
 
     /// Looks at those who came, and at those who take their time to end. What fails keeps nobody from the others.
-    async fn look_at(
-        &self,
-        fresh: &BTreeMap<Guest, BTreeSet<Place>>,
-        slow: &BTreeSet<Guest>,
-    ) -> Answer<()> {
+    async fn look_at(&self, come: &Come, slow: &BTreeSet<Guest>) -> Answer<()> {
         let mut first = Ok(());
         for (slice, peer) in self.ground.lent_to().await? {
             let its = Guest::in_slice(&slice, peer.as_str());
-            for who in its.iter().filter_map(|guest| fresh.get_key_value(guest)) {
-                first = first.and(self.turn_away(&slice, &peer, who).await);
+            for guest in &its {
+                first = first.and(self.turn_away((&slice, &peer), guest, come).await);
             }
             if its.iter().any(|guest| slow.contains(guest)) {
                 first = first.and(self.hasten(&slice, &peer).await);

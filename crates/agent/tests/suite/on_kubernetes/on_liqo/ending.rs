@@ -1,5 +1,6 @@
 //! How a reservation ends when both sides want it to.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use sublet_testkit::wait::Stopwatch;
 use super::enforcing::does_not_lend;
 use super::guests::{ABROAD, HOME, abroad, offload, offloadings, pod_path, put, remote, stay_home};
 use super::snapshot::Snapshot;
-use super::world::{World, is_gone, small, when_gone};
+use super::world::{Town, World, is_gone, small, when_gone};
 use crate::on_kubernetes::until::until;
 
 /// For what takes many restarts.
@@ -182,6 +183,25 @@ pub(super) async fn a_link_is_unused_when_nothing_is_to_be_kept_any_more(world: 
     let [rome, milan] = unused(world);
     assert!(rome > before[0] && milan > before[1], "{before:?}, then {rome} and {milan}");
     world.rome.api.delete(&format!("{instructions}/rsv-coming")).unwrap();
+    whoever_comes_while_a_link_is_let_go_keeps_it(world).await;
+}
+
+async fn whoever_comes_while_a_link_is_let_go_keeps_it(world: &World<'_>) {
+    world.keep("rsv-over", &small()).await;
+    world.instruct(&world.milan.order("rsv-sudden", &small()));
+    world.tell_end("rsv-sudden");
+    let sudden = format!("{}/rsv-sudden-provider", Town::instructions());
+    let (api, links, path) =
+        (world.milan.api.clone(), Arc::clone(&world.milan.links), sudden.clone());
+    let (said, asked) = std::sync::mpsc::channel();
+    *world.milan.links.meanwhile.lock().unwrap() = Some(Box::new(move || {
+        api.patch(&path, &json!({ "spec": { "duty": "Keep" } })).unwrap();
+        said.send(links.asked.load(Ordering::Relaxed)).unwrap();
+    }));
+    world.end("rsv-over").await;
+    let then = asked.try_recv().unwrap();
+    assert!(world.milan.links.asked.load(Ordering::Relaxed) > then, "it is asked for again");
+    world.milan.api.delete(&sudden).unwrap();
 }
 
 pub(super) async fn both_may_be_restarted_between_any_two_steps(world: &mut World<'_>) {

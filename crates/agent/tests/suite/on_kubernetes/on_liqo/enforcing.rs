@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use sublet_agent::peering::{Peering as _, Progress};
+use sublet_core::resources::Resources;
 use sublet_crds::Obstacle;
 use sublet_crds::condition::Reason;
 
-use super::world::{World, small};
+use super::world::{World, small, when};
 use crate::on_kubernetes::until::until;
 
 pub(super) async fn without_liqos_webhook_nothing_is_lent(world: &mut World<'_>) {
@@ -39,6 +40,25 @@ pub(super) async fn without_liqos_webhook_nothing_is_lent(world: &mut World<'_>)
     world.milan.api.create(path, &hook).unwrap();
     world.keep("rsv-lax", &small()).await;
     assert_eq!(*unwilling.borrow(), None);
+
+    // Nor does anybody get more than he has.
+    world.milan.api.delete(&format!("{path}/{name}")).unwrap();
+    does_not_lend(world, Some(Reason::WebhookMissing)).await;
+    let has = |cpu: &'static str| {
+        move |slice: &Value| slice["status"]["resources"]["cpu"].as_str() == Some(cpu)
+    };
+    let (replica, api) = (world.milan.slice("rsv-lax"), &world.milan.api);
+    for (cpu, granted) in [(1000, "1"), (3000, "1")] {
+        let order = world.milan.order("rsv-lax", &Resources::new(cpu, 4 << 30));
+        world.instruct(&order);
+        let progress = world.milan.peering.establish(&order).await;
+        let Progress::Pending(why) = progress else { panic!("it lends: {progress:?}") };
+        assert_eq!(why.obstacle, Some(Obstacle::NotLending));
+        when(api, &replica, has(granted)).await;
+    }
+    api.create(path, &hook).unwrap();
+    world.keep("rsv-lax", &Resources::new(3000, 4 << 30)).await;
+    when(api, &replica, has("3")).await;
     world.end("rsv-lax").await;
 }
 

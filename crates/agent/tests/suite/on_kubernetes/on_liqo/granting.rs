@@ -12,15 +12,17 @@ use sublet_core::resources::{Kind, Resources};
 use sublet_crds::Obstacle;
 
 use super::audited::is_audited;
+use super::forging::{asked_by_rome, of_another_cluster};
+use super::guests::{offload, pod_abroad, pod_path, put, stay_home};
 use super::hostile::{
-    Rogue, SLICE, SLICES, asked_by_rome, decided, forged, is_back_when_swept, is_decided, refusals,
-    slice, swept,
+    Rogue, SLICE, SLICES, decided, is_back_when_swept, is_decided, refusals, slice, swept,
 };
 use super::snapshot::Snapshot;
 use super::world::{GRACE, World, at, condition, small, when, when_gone};
 use crate::on_kubernetes::until::until;
 
 const NODES: &str = "/api/v1/nodes";
+const CLASS: &str = "sublet.io/reservation";
 
 pub(super) async fn a_node_is_exactly_as_large_as_its_reservation(world: &mut World<'_>) {
     let before = Snapshot::of(world).await;
@@ -79,13 +81,23 @@ pub(super) async fn two_reservations_are_two_nodes(world: &mut World<'_>) {
 
 pub(super) async fn amounts_follow_the_reservation_up_and_down(world: &mut World<'_>) {
     world.keep("rsv-size", &small()).await;
+    offload(world).await;
+    put(world, "guest", "rsv-size", json!({})).await;
+    let ids = |world: &World| {
+        let (rome, milan) = (&world.rome.api, &world.milan.api);
+        [rome.get(&pod_path("guest")), milan.get(&pod_abroad("guest"))]
+            .map(|pod| pod.unwrap()["metadata"]["uid"].as_str().unwrap().to_owned())
+    };
+    let pods = ids(world);
     for amounts in [Resources::new(3000, 6 << 30), Resources::new(500, 1 << 30)] {
         world.keep("rsv-size", &amounts).await;
         let node = world.rome.api.get(&format!("{NODES}/rsv-size")).unwrap();
         let memory = format!("{}Gi", amounts.memory >> 30);
         assert_eq!(node["status"]["allocatable"]["memory"], memory);
+        assert_eq!(ids(world), pods, "the pods are the same ones");
     }
     world.end("rsv-size").await;
+    stay_home(world).await;
 }
 
 pub(super) async fn a_slice_that_is_ahead_of_its_instruction_waits(world: &mut World<'_>) {
@@ -160,6 +172,9 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
     assert!(refused.contains("only slices of reservations"), "{refused}");
     let long = BASE64.encode([b'x'; 9000]);
     let since = json!({ "sublet.io/reclaimed-since": "2099-01-01T00:00:00Z" });
+    let many = |value: &str| {
+        Value::from_iter((0..17).map(|number| (format!("example.com/{number}"), value.to_owned())))
+    };
     let labels = |name: &str, value: &str| json!({ "metadata": { "labels": { name: value } } });
     for (change, why) in [
         (json!({ "spec": { "class": "default" } }), "only slices of reservations"),
@@ -169,8 +184,12 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
         (labels("liqo.io/originID", "turin"), "in its own name alone"),
         (labels("liqo.io/remote-cluster-id", "turin"), "in its own name alone"),
         (json!({ "spec": { "consumerClusterID": "turin" } }), "in its own name alone"),
-        (json!({ "spec": { "csr": long } }), "is not that long"),
+        (json!({ "spec": { "csr": long } }), "and not longer"),
         (json!({ "metadata": { "finalizers": ["example.com/held"] } }), "may not hold on"),
+        (json!({ "metadata": { "labels": many("x") } }), "no more than"),
+        (json!({ "metadata": { "annotations": many("x") } }), "no more than"),
+        (json!({ "metadata": { "annotations": { "a": "x".repeat(2000) } } }), "no more than"),
+        (json!({ "spec": { "resources": many("1") } }), "no more than"),
     ] {
         let change = change.to_string();
         let refused = kubectl(&["patch", SLICE, "rsv-self", "--type=merge", "-p", &change]);
@@ -180,21 +199,30 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
     let orphaning = ["delete", SLICE, "rsv-self", "--cascade=orphan", "--wait=false"];
     let refused = kubectl(&orphaning).unwrap_err();
     assert!(refused.contains("may not leave anything behind"), "{refused}");
-    // Each of the twelve is counted where the operator looks, and written down with who it was.
-    assert!(refusals(world) >= before + 12);
+    for name in ["r".repeat(51), "rsv.self".to_owned()] {
+        let refused = rogue.create(world, &slice(&name, CLASS, "2")).unwrap_err();
+        assert!(refused.contains("at most 50"), "{refused}");
+    }
+    // Each of the eighteen is counted where the operator looks, and written down with who it was.
+    assert!(refusals(world) >= before + 18);
     for why in [
         "may not write the status",
         "only slices of reservations",
         "the provider's to say",
         "in its own name alone",
-        "is not that long",
+        "and not longer",
         "may not hold on",
+        "no more than",
+        "at most 50",
         "may not leave anything behind",
     ] {
         is_audited(world, "rome", SLICES, why).await;
     }
     world.milan.is_ready(&world.milan.order("rsv-self", &small())).await;
     world.end("rsv-self").await;
+    // From before the policy was there: it can have no pods, and they are not looked for.
+    let long = world.milan.order(&"r".repeat(60), &small());
+    world.milan.is_gone(&Order { duty: Duty::Gone, ..long }).await;
 }
 
 pub(super) async fn what_somebody_else_changes_is_put_right_without_a_broker(
@@ -247,7 +275,7 @@ pub(super) async fn whoever_wants_to_be_somebody_else_is_denied(world: &mut Worl
     world.keep("rsv-forged", &small()).await;
     let quotas = world.milan.api.get(&world.milan.liqo("offloading", "quotas")).unwrap();
     let user = quotas["items"][0]["metadata"]["name"].as_str().unwrap();
-    let change = json!({ "spec": { "csr": forged(user) } });
+    let change = json!({ "spec": { "csr": of_another_cluster(user) } });
     world.rome.api.patch(&world.rome.slice("rsv-forged"), &change).unwrap();
     let is_denied = |slice: &Value| condition(slice, "Resources") == Some("Denied");
     let slice = when(&world.milan.api, &world.milan.slice("rsv-forged"), is_denied).await;

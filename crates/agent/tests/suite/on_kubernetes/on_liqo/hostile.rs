@@ -4,17 +4,14 @@
 
 use std::path::PathBuf;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use sublet_agent::peering::Peering as _;
 use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
 use sublet_testkit::{Controller, Process};
 
 use super::audited::is_audited;
+use super::forging::{of_another_cluster, user_of};
 use super::guests::{
     HOME, bind, has_ended, offload, place, pod_abroad, remote, stay_home, take_machine,
 };
@@ -63,9 +60,22 @@ impl Rogue {
     }
 
     pub(super) fn create(&self, world: &World<'_>, object: &Value) -> Result<String, String> {
+        self.kubectl(world, &["create", "-f", &self.written(object)])
+    }
+
+    /// Without leaving anything.
+    pub(super) fn try_to_create(
+        &self,
+        world: &World<'_>,
+        object: &Value,
+    ) -> Result<String, String> {
+        self.kubectl(world, &["create", "--dry-run=server", "-f", &self.written(object)])
+    }
+
+    fn written(&self, object: &Value) -> String {
         let file = self.folder.path().join("object.json");
         std::fs::write(&file, object.to_string()).unwrap();
-        self.kubectl(world, &["create", "-f", file.to_str().unwrap()])
+        file.to_str().unwrap().to_owned()
     }
 }
 
@@ -189,11 +199,11 @@ pub(super) async fn whoever_poses_as_another_gets_nothing(world: &mut World<'_>)
     is_audited(world, "rome", SLICES, "in its own name alone").await;
     world.milan.api.delete("/api/v1/namespaces/liqo-tenant-turin").unwrap();
 
-    // With a certificate it would like to be an administrator.
+    // In a request for a certificate.
     let order = world.milan.order("rsv-forger", &small());
     world.instruct(&order);
     let mut forging = slice("rsv-forger", CLASS, "2");
-    forging["spec"]["csr"] = json!(forged(&format!("rsv-forger-{}", hash_of("rome"))));
+    forging["spec"]["csr"] = json!(of_another_cluster(&user_of("rsv-forger")));
     rogue.create(world, &forging).unwrap();
     let denied = when(&world.milan.api, &world.milan.slice("rsv-forger"), is_denied).await;
     let why = denied["status"]["conditions"].to_string();
@@ -215,14 +225,6 @@ pub(super) async fn whoever_poses_as_another_gets_nothing(world: &mut World<'_>)
     is_back_when_swept(world, &before).await;
 }
 
-/// What Liqo appends to the name of a slice to name its user: so that of a forged request, nothing is
-/// wrong but what it adds.
-fn hash_of(cluster: &str) -> String {
-    let mut hash = format!("{:x}", Sha256::digest(cluster));
-    hash.truncate(12);
-    hash
-}
-
 async fn sweep(world: &World<'_>) {
     world.milan.peering.sweep(&[Side::Provider], &|_: Side, _: &str| false).await;
 }
@@ -239,37 +241,13 @@ pub(super) async fn is_back_when_swept(world: &World<'_>, before: &Snapshot) {
     before.is_back_with(world, async || sweep(world).await).await;
 }
 
-/// A request for a certificate as Rome's Liqo writes it, and with its key, which whoever is in Rome has.
-pub(super) fn asked_by_rome(world: &World<'_>, slice: &str) -> String {
-    let keys = world.rome.api.get("/api/v1/namespaces/liqo/secrets/authentication-keys").unwrap();
-    let key = BASE64.decode(keys["data"]["privateKey"].as_str().unwrap()).unwrap();
-    let key = KeyPair::from_pem(&String::from_utf8(key).unwrap()).unwrap();
-    let params = request_of(&format!("{slice}-{}", hash_of("rome")));
-    BASE64.encode(params.serialize_request(&key).unwrap().pem().unwrap())
-}
-
-fn request_of(user: &str) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, user);
-    params.distinguished_name.push(DnType::OrganizationName, "rome");
-    params
-}
-
-/// A request for a certificate with one group more.
-pub(super) fn forged(user: &str) -> String {
-    let mut params = request_of(user);
-    let more = DnType::CustomDnType(vec![2, 5, 4, 10]);
-    params.distinguished_name.push(more, "kubeadm:cluster-admins");
-    let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
-    BASE64.encode(params.serialize_request(&key).unwrap().pem().unwrap())
-}
-
 /// A pod that would take as long to end as it may, on a machine whose kubelet nobody hurries.
 pub(super) async fn whoever_clings_to_what_is_over_loses_it(world: &mut World<'_>) {
     let before = Snapshot::of(world).await;
     let names = ["over", "no_reservation"];
     let [over, no_reservation] = names.map(|name| decided(world, name));
+    // Another one lives on, so that its namespace in Milan does.
+    world.keep("rsv-stays", &small()).await;
     world.keep("rsv-cling", &small()).await;
     offload(world).await;
     let spec = json!({ "terminationGracePeriodSeconds": 600 });
@@ -304,15 +282,17 @@ pub(super) async fn whoever_clings_to_what_is_over_loses_it(world: &mut World<'_
     copy["metadata"] = json!({ "name": "guest", "labels": copy["metadata"]["labels"] });
     copy["status"] = Value::Null;
     let refused = pods.create(world, &copy).unwrap_err();
-    // Its namespace goes with the last reservation; if it is still there, it is the webhook that refuses.
-    let ends = ["admission webhook", "being terminated", "not found", "is forbidden"];
-    assert!(ends.iter().any(|end| refused.contains(end)), "{refused}");
+    assert!(refused.contains("admission webhook") && refused.contains("quota"), "{refused}");
     let quotas = milan.get(&world.milan.liqo("offloading", "quotas")).unwrap();
-    assert_eq!((&quotas["items"], remote(milan).len()), (&json!([]), 0));
+    let quotas = quotas["items"].as_array().unwrap().iter();
+    let users = quotas.map(|quota| quota["metadata"]["name"].as_str().unwrap());
+    assert_eq!(users.collect::<Vec<_>>(), [user_of("rsv-stays")]);
+    assert_eq!(remote(milan).len(), 0);
 
     replicator(world).start().unwrap();
     let over = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-cling", &small()) };
     world.rome.is_gone(&over).await;
+    world.end("rsv-stays").await;
     stay_home(world).await;
     until("the copy to go", || async {
         is_gone(milan, &world.milan.slice("rsv-cling")).then_some(())

@@ -1,7 +1,7 @@
 //! The links under the slices of these tests: made by hand, or by the agents themselves.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -50,6 +50,8 @@ pub(super) struct ByHand {
     pub(super) asked: AtomicUsize,
     /// How often somebody said that nobody does.
     pub(super) unused: AtomicUsize,
+    /// What happens while somebody says so.
+    pub(super) meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Links for ByHand {
@@ -63,6 +65,9 @@ impl Links for ByHand {
 
     fn unused<'a>(&'a self, _: Side, _: &'a ClusterId) -> BoxFuture<'a, ()> {
         self.unused.fetch_add(1, Ordering::Relaxed);
+        if let Some(happens) = self.meanwhile.lock().unwrap().take() {
+            happens();
+        }
         std::future::ready(()).boxed()
     }
 

@@ -68,6 +68,7 @@ mod stubborn;
 mod losing;
 mod stranded;
 mod hostile;
+mod forging;
 mod taking;
 mod policed;
 
@@ -86,6 +87,7 @@ fn a_slice_is_exactly_what_is_reserved_and_nobody_can_take_more() {
         granting::whoever_wants_to_be_somebody_else_is_denied,
         hostile::whoever_asks_for_more_is_cut_and_counted,
         hostile::whoever_poses_as_another_gets_nothing,
+        forging::whoever_asks_for_another_group_is_refused_before_liqo_signs,
         taking::nobodys_pods_take_more_than_is_counted,
         granting::what_is_reserved_for_another_leaves_nothing,
         policed::a_policy_that_somebody_removes_is_back_at_once,
@@ -121,6 +123,7 @@ fn an_end_comes_whoever_does_not_want_it() {
         stubborn::pods_end_although_no_webhook_answers,
         stubborn::pods_leave_although_no_webhook_answers,
         stubborn::what_nobody_wants_is_swept,
+        stubborn::pods_of_what_is_over_are_swept,
     );
 }
 

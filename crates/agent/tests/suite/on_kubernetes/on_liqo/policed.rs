@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::hostile::{Rogue, asked_by_rome, decided, is_decided, refusals, replicator, slice};
+use super::forging::asked_by_rome;
+use super::hostile::{Rogue, decided, is_decided, refusals, replicator, slice};
 use super::snapshot::Snapshot;
 use super::world::{World, small, when, when_gone};
 use crate::on_kubernetes::logged::is_logged;

@@ -11,9 +11,10 @@ use sublet_testkit::{Controller, Signal};
 use super::audited::is_audited;
 use super::enforcing::{Hooks, does_not_lend};
 use super::guests::{offload, place, pod_path, put, remote, stay_home};
-use super::hostile::{PODS, Rogue, refusals};
+use super::hostile::{PODS, Rogue, refusals, replicator};
 use super::snapshot::Snapshot;
 use super::world::{Town, World, condition, is_gone, is_late, small, when, when_gone};
+use crate::on_kubernetes::logged::is_logged;
 use crate::on_kubernetes::until::until;
 
 /// As many as fit.
@@ -244,6 +245,36 @@ pub(super) async fn pods_leave_although_no_webhook_answers(world: &mut World<'_>
 }
 
 /// What is there on either side and in no list of the broker's.
+/// Its slice went while nobody was there who would have ended it.
+pub(super) async fn pods_of_what_is_over_are_swept(world: &mut World<'_>) {
+    let before = Snapshot::of(world).await;
+    for name in ["rsv-stays", "rsv-late"] {
+        world.keep(name, &small()).await;
+    }
+    offload(world).await;
+    put(world, "guest", "rsv-late", json!({})).await;
+    put(world, "other", "rsv-stays", json!({})).await;
+    replicator(world).kill();
+    world.milan.stop().await;
+    world.forget("rsv-late");
+    let slice = world.milan.slice("rsv-late");
+    world.milan.api.delete(&slice).unwrap();
+    when_gone(&world.milan.api, &slice).await;
+    world.milan.restart().await;
+    let shadows = "/apis/offloading.liqo.io/v1beta1/namespaces/demo-rome/shadowpods";
+    let is_live = |_: Side, name: &str| name == "rsv-stays";
+    world.milan.peering.sweep(&[Side::Provider], &is_live).await;
+    when_gone(&world.milan.api, &format!("{shadows}/guest")).await;
+    is_logged(&["WARN", "of a reservation that is over is removed", "guest"]).await;
+    assert!(!is_gone(&world.milan.api, &format!("{shadows}/other")), "it is let in");
+    replicator(world).start().unwrap();
+    let over = Order { duty: Duty::TakeDown, ..world.rome.order("rsv-late", &small()) };
+    world.rome.is_gone(&over).await;
+    world.end("rsv-stays").await;
+    stay_home(world).await;
+    before.is_back(world).await;
+}
+
 pub(super) async fn what_nobody_wants_is_swept(world: &mut World<'_>) {
     let before = Snapshot::of(world).await;
     for name in ["rsv-wanted", "rsv-orphan"] {

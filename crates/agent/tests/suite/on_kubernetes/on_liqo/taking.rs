@@ -10,7 +10,7 @@ use super::guests::{
     bind, has_ended, make, offload, place, pod_abroad, pod_path, put, stay_home, take_machine,
 };
 use super::hostile::{PODS, Rogue, is_hurried, refusals};
-use super::world::{World, small, when, when_gone};
+use super::world::{Town, World, small, when, when_gone};
 use crate::on_kubernetes::logged::is_logged;
 use crate::on_kubernetes::until::until;
 
@@ -118,6 +118,7 @@ pub(super) async fn nobodys_pods_take_more_than_is_counted(world: &mut World<'_>
     whoever_means_no_harm_is_told_what_is_refused(world).await;
     whoever_ends_slowly_is_hastened_when_others_come(world).await;
     whoever_is_let_in_by_a_wrong_count_is_removed(world).await;
+    whoever_came_while_the_agent_was_away_is_removed(world).await;
     a_smaller_one_waits_for_what_was_let_in(world).await;
     world.end("rsv-take").await;
     stay_home(world).await;
@@ -197,24 +198,47 @@ async fn leaves(world: &World<'_>, name: &str) {
     when_gone(&world.milan.api, &pod_abroad(name)).await;
 }
 
+async fn whoever_is_let_in_by_a_wrong_count_is_removed(world: &World<'_>) {
+    let before = ended(world, "removed");
+    let names = ["twice", "beyond"];
+    let_in_by_a_wrong_count(world, names).await;
+    is_turned_away(world, names, before + 1).await;
+}
+
+/// All had room when the size was confirmed, and nobody has changed it.
+async fn whoever_came_while_the_agent_was_away_is_removed(world: &mut World<'_>) {
+    let standing = json!({ "status": { "enforced": true, "appliedGeneration": 1 } });
+    let instruction = format!("{}/rsv-take-provider/status", Town::instructions());
+    world.milan.api.patch(&instruction, &standing).unwrap();
+    world.milan.stop().await;
+    let names = ["again", "further"];
+    let_in_by_a_wrong_count(world, names).await;
+    world.milan.restart().await;
+    is_turned_away(world, names, 1).await;
+}
+
 /// Liqo gives back what a pod takes each time that it is asked whether it may be deleted. A requester that asks
 /// often enough at once has it miscount, as here an administrator, whom no policy hinders.
-async fn whoever_is_let_in_by_a_wrong_count_is_removed(world: &World<'_>) {
-    let (milan, before) = (&world.milan.api, ended(world, "removed"));
-    put(world, "twice", "rsv-take", json!({})).await;
-    bind(milan, "twice");
-    let twice = format!("{SHADOWS}/twice?propagationPolicy=Foreground");
+async fn let_in_by_a_wrong_count(world: &World<'_>, [twice, beyond]: [&str; 2]) {
+    let milan = &world.milan.api;
+    put(world, twice, "rsv-take", json!({})).await;
+    bind(milan, twice);
+    let twice = format!("{SHADOWS}/{twice}?propagationPolicy=Foreground");
     for _ in 0..5 {
         milan.delete(&twice).unwrap();
     }
     // Three cores, of two that there are.
-    place(world, "beyond", "rsv-take", (json!({}), large("3"))).await;
-    is_ended(world, "removed", before + 1).await;
-    is_logged(&["WARN", "for which there is no room", "rsv-take", "beyond"]).await;
-    leaves(world, "beyond").await;
-    let over = format!("{}?gracePeriodSeconds=0", pod_path("twice"));
+    place(world, beyond, "rsv-take", (json!({}), large("3"))).await;
+}
+
+async fn is_turned_away(world: &World<'_>, [twice, beyond]: [&str; 2], times: u64) {
+    let milan = &world.milan.api;
+    is_ended(world, "removed", times).await;
+    is_logged(&["WARN", "for which there is no room", "rsv-take", beyond]).await;
+    leaves(world, beyond).await;
+    let over = format!("{}?gracePeriodSeconds=0", pod_path(twice));
     world.rome.api.delete(&over).unwrap();
-    has_ended(milan, "twice");
-    when_gone(milan, &pod_abroad("twice")).await;
+    has_ended(milan, twice);
+    when_gone(milan, &pod_abroad(twice)).await;
     take_machine(milan);
 }

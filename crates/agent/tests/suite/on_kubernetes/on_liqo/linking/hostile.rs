@@ -147,8 +147,9 @@ pub(super) async fn letters_of_an_earlier_link_do_nothing(world: &mut World) {
     world.over().await;
 }
 
-/// Writes letters with somebody's certificate and somebody's Liqo key.
+/// Writes letters as one of the two to the other, with somebody's certificate and somebody's Liqo key.
 struct Forger<'a> {
+    poses_as: &'a str,
     certificate: &'a std::path::Path,
     key: &'a KeyPair,
     broker_says: &'a str,
@@ -157,9 +158,13 @@ struct Forger<'a> {
 impl Forger<'_> {
     fn write(&self, link: &LinkId, content: Content) -> Message {
         let cluster = |name: &str| name.parse::<ClusterId>().unwrap();
+        let (to, slot) = match self.poses_as {
+            "rome" => ("milan", "link-requester"),
+            _ => ("rome", "link-provider"),
+        };
         let header = Header {
-            from: cluster("rome"),
-            to: cluster("milan"),
+            from: cluster(self.poses_as),
+            to: cluster(to),
             requester: cluster("rome"),
             link: link.clone(),
             expires_at: clock().checked_add(Span::from_secs(120)).unwrap(),
@@ -167,8 +172,8 @@ impl Forger<'_> {
         let liqo = LiqoKey::from_pem(self.key.serialize_pem().as_bytes()).unwrap();
         let signer = Signer::new(self.certificate.to_owned());
         let content = signer.write(&header.letter(content), &liqo).unwrap();
-        let (from, to) = (self.broker_says.to_owned(), "milan".to_owned());
-        Message { from, to, slot: "link-requester".to_owned(), content, ttl: None }
+        let (from, to) = (self.broker_says.to_owned(), to.to_owned());
+        Message { from, to, slot: slot.to_owned(), content, ttl: None }
     }
 }
 
@@ -185,6 +190,58 @@ fn offer_of(key: &KeyPair, name: &str) -> TenantOffer {
     }
 }
 
+/// Whoever would like to be `name` lacks its certificate, its Liqo key, or the broker's word.
+async fn posers_are_refused(
+    world: &World,
+    (name, key): (&str, &KeyPair),
+    (reader, letters): (&Town, &[(LinkId, Content)]),
+) {
+    let venice = folder(&world.authority, "venice");
+    let stranger = folder(&crate::authority::Authority::new(), name);
+    // Whoever has the authority's key can have this one.
+    let own = folder(&world.authority, name);
+    let cases = [
+        ("name", venice.path(), name),
+        ("certificate", stranger.path(), name),
+        ("sender", own.path(), "venice"),
+        ("pin", own.path(), name),
+    ];
+    for (reason, certificate, broker_says) in cases {
+        let forger = Forger { poses_as: name, certificate, key, broker_says };
+        for (link, content) in letters {
+            let known = refused(reader, reason);
+            world.relay.inject(forger.write(link, content.clone()));
+            let what = format!("a refusal of {name}'s {} for {reason}", content.kind());
+            until(&what, || async { (refused(reader, reason) > known).then_some(()) }).await;
+        }
+        is_logged(&["WARN", "a letter is refused", &format!("reason=\"{reason}\"")]).await;
+    }
+}
+
+/// Rome would sign another nonce, or go somewhere else.
+async fn nobody_poses_as_milan(world: &World, link: &LinkId) {
+    let signed = "/api/v1/namespaces/liqo-tenant-milan/secrets/liqo-signed-nonce";
+    let before = world.rome.api.get(signed).unwrap()["data"].clone();
+    let (rome, milan) = ("rome".parse().unwrap(), "milan".parse().unwrap());
+    let nonce: Nonce = BASE64.encode([7; 64]).parse().unwrap();
+    let header = Header {
+        from: milan,
+        to: rome,
+        requester: "rome".parse().unwrap(),
+        link: link.clone(),
+        expires_at: clock().checked_add(Span::from_secs(120)).unwrap(),
+    };
+    let access = json!({ "signedCRT": "", "apiServer": "https://127.0.0.1:1", "ca": "" });
+    let lock = seal::Lock(seal::Key::generate().unwrap().public());
+    let sealed = lock.seal(access.to_string().as_bytes(), &header).unwrap();
+    let letters = [
+        (LinkId::derive(&header.to, &header.from, &nonce), Content::Nonce { nonce }),
+        (link.clone(), Content::IdentityOffer { sealed }),
+    ];
+    posers_are_refused(world, ("milan", &fresh_key()), (&world.rome, &letters)).await;
+    assert_eq!(world.rome.api.get(signed).unwrap()["data"], before);
+}
+
 pub(super) async fn a_poser_is_nobody(world: &mut World) {
     world.linked().await;
     let before = standing(world);
@@ -194,28 +251,11 @@ pub(super) async fn a_poser_is_nobody(world: &mut World) {
             .unwrap()
             .parse()
             .unwrap();
-    let venice = folder(&world.authority, "venice");
-    let stranger = folder(&crate::authority::Authority::new(), "rome");
-    // Whoever has the authority's key can have this one.
-    let rome = folder(&world.authority, "rome");
     let own = fresh_key();
-    let cases = [
-        ("name", venice.path(), "rome"),
-        ("certificate", stranger.path(), "rome"),
-        ("sender", rome.path(), "venice"),
-        ("pin", rome.path(), "rome"),
-    ];
-    for (reason, certificate, broker_says) in cases {
-        let forger = Forger { certificate, key: &own, broker_says };
-        let known = refused(&world.milan, reason);
-        world.relay.inject(forger.write(&link, Content::TenantOffer(offer_of(&own, "rome"))));
-        world.relay.inject(forger.write(&link, Content::Unlink));
-        until(&format!("a refusal for {reason}"), || async {
-            (refused(&world.milan, reason) > known).then_some(())
-        })
-        .await;
-        is_logged(&["WARN", "a letter is refused", &format!("reason=\"{reason}\"")]).await;
-    }
+    let offer = Content::TenantOffer(offer_of(&own, "rome"));
+    let letters = [(link.clone(), offer), (link.clone(), Content::Unlink)];
+    posers_are_refused(world, ("rome", &own), (&world.milan, &letters)).await;
+    nobody_poses_as_milan(world, &link).await;
     // A letter of Milan's own, brought back to it in Rome's name or in its own.
     let own = world.relay.sent().into_iter().find(|letter| letter.from == "milan").unwrap();
     for from in ["rome", "milan"] {
@@ -259,7 +299,7 @@ pub(super) async fn what_liqo_objects_to_is_said_to_both(world: &mut World) {
     let (rome, milan) = ("rome".parse().unwrap(), "milan".parse().unwrap());
     let link = LinkId::derive(&rome, &milan, &nonce);
     let certificate = world.rome.credentials.path();
-    let forger = Forger { certificate, key: &key, broker_says: "rome" };
+    let forger = Forger { poses_as: "rome", certificate, key: &key, broker_says: "rome" };
     let signature = rcgen::SigningKey::sign(&key, nonce.as_str().as_bytes()).unwrap();
     for (offer, reason, said) in [
         (offer_of(&key, "rome"), "SignatureRefused", "BadSignature"),
