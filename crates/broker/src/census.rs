@@ -1,4 +1,4 @@
-//! Counts what there is, for the metrics: now and then, because counting looks at everything.
+//! Counts what there is, for the metrics: now and then, because it looks at every cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,10 +26,8 @@ struct Counted {
 
 impl Counted {
     fn of(books: &Books, policy: &Policy, now: Time) -> Self {
-        let mut reservations: BTreeMap<_, _> = Phase::ALL.into_iter().map(|p| (p, 0)).collect();
-        for reservation in books.ledger().reservations(None) {
-            *reservations.entry(reservation.phase()).or_default() += 1;
-        }
+        let count = |phase| (phase, books.ledger().count(phase).into());
+        let reservations = Phase::ALL.into_iter().map(count).collect();
         let all = [Freshness::Active, Freshness::Suspect, Freshness::Stale];
         let mut clusters: BTreeMap<_, _> = all.into_iter().map(|f| (f, 0)).collect();
         for (_, entry) in books.market().entries() {

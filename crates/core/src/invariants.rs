@@ -144,6 +144,15 @@ fn check_queues(ledger: &Ledger, found: &mut Vec<Violation>) {
     let waits = |r: &&Reservation| matches!(r.state, State::Pending { .. });
     let waiting: BTreeSet<_> = all().filter(waits).map(|r| r.id).collect();
     compare("waiting", waiting, ledger.waiting(None).map(|(place, _)| place.2).collect(), found);
+    for phase in Phase::ALL {
+        let counted = all().filter(|r| r.phase() == phase).count();
+        compare(
+            "phases",
+            counted,
+            usize::try_from(ledger.count(phase)).unwrap_or(usize::MAX),
+            found,
+        );
+    }
     let over = |r: &&Reservation| r.phase().is_terminal();
     let ended: BTreeSet<_> = all().filter(over).map(|r| r.id).collect();
     compare("ended", ended, ledger.ended_before(far).collect(), found);

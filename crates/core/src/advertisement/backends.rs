@@ -88,7 +88,7 @@ impl Serialize for Backends {
 
 impl<'de> Deserialize<'de> for Backends {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::<Backend>::deserialize(deserializer).map(Self::from_iter)
+        Vec::<Backend>::deserialize(deserializer).map(|all| all.into_iter().collect())
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
             let set = Backends(bits);
             let text = serde_json::to_string(&set).unwrap();
             assert_eq!(serde_json::from_str::<Backends>(&text).unwrap(), set);
-            assert_eq!(Backends::from_iter(set.iter()), set);
+            assert_eq!(set.iter().collect::<Backends>(), set);
         }
         let all: Backends = [Backend::None, Backend::Liqo, Backend::Liqo].into();
         assert_eq!(serde_json::to_value(all).unwrap().to_string(), r#"["liqo","none"]"#);

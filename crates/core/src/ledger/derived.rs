@@ -52,6 +52,9 @@ impl Ledger {
             }
         }
         let id = |of: &Traces<'_>| of.reservation.id;
+        let phase = |of: &Traces<'_>| of.reservation.phase();
+        let phases = (old.as_ref().map(phase), new.as_ref().map(phase));
+        recount(&mut self.phases, phases.0.as_ref(), phases.1.as_ref());
         let deadline = |of: &Traces<'_>| of.reservation.deadline().map(|time| (time, id(of)));
         swap(&mut self.deadlines, old.as_ref().and_then(deadline), new.as_ref().and_then(deadline));
         let place = |of: &Traces<'_>| {
@@ -246,11 +249,7 @@ fn swap<T: Ord>(set: &mut BTreeSet<T>, old: Option<T>, new: Option<T>) {
 }
 
 /// Counts one less of one, and one more of another.
-fn recount(
-    counts: &mut BTreeMap<ClusterId, u32>,
-    old: Option<&ClusterId>,
-    new: Option<&ClusterId>,
-) {
+fn recount<T: Ord + Clone>(counts: &mut BTreeMap<T, u32>, old: Option<&T>, new: Option<&T>) {
     if old == new {
         return;
     }

@@ -178,6 +178,8 @@ pub struct Ledger {
     accounts: BTreeMap<ClusterId, Account>,
     deadlines: BTreeSet<(Time, ReservationId)>,
     waiting: BTreeSet<Place>,
+    /// How many there are in each phase; none is not noted.
+    phases: BTreeMap<Phase, u32>,
     ended: BTreeSet<(Time, ReservationId)>,
     tombstones: BTreeSet<(Time, ClusterId, Key)>,
 }
@@ -308,6 +310,11 @@ impl Ledger {
     /// tombstone?
     pub fn is_untouched_by_time(&self) -> bool {
         self.reservations.is_empty() && self.tombstones.is_empty()
+    }
+
+    /// How many of the reservations that are remembered are in this phase.
+    pub fn count(&self, phase: Phase) -> u32 {
+        self.phases.get(&phase).copied().unwrap_or_default()
     }
 
     /// How many wait.
