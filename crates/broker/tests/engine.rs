@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Barrier};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sublet_broker::engine::{
@@ -129,7 +129,7 @@ fn nobody_waits_for_an_answer_until_others_have_looked_at_much() {
     let_go.send(()).unwrap();
     begun.recv().unwrap();
     let answers = [heard, released].map(|ticket| thread::spawn(|| ticket.wait()));
-    until("an answer during the second look", || answers.iter().all(|a| a.is_finished()));
+    until("an answer during the second look", || answers.iter().all(JoinHandle::is_finished));
     second.send(()).unwrap();
     engine.stop().unwrap();
 }

@@ -180,7 +180,7 @@ pub(super) fn check_lift(fleet: &Fleet, ask: &Ask, lift: &Lift) -> Result<(), Te
         Filter::Target => ask.target = None,
         Filter::Labels => ask.constraints.retain(|other| Some(other) != lift.constraint.as_ref()),
         Filter::Backend => {
-            ask.backends = ask.backends.iter().chain(word.capabilities.backends.iter()).collect()
+            ask.backends = ask.backends.iter().chain(word.capabilities.backends.iter()).collect();
         }
         Filter::Suspect | Filter::Stale => fleet.hear(word),
         Filter::NotLending => {

@@ -72,15 +72,15 @@ mod tests {
     use super::*;
 
     fn page(names: &[&str], rest: Option<&str>) -> ObjectList<Secret> {
-        let named = |name: &&str| {
-            let mut secret = Secret::default();
-            secret.metadata.name = Some((*name).to_owned());
-            secret
+        let secret = |name: &&str| {
+            let mut one = Secret::default();
+            one.metadata.name = Some((*name).to_owned());
+            one
         };
         ObjectList {
             types: TypeMeta::list::<Secret>(),
             metadata: ListMeta { continue_: rest.map(str::to_owned), ..ListMeta::default() },
-            items: names.iter().map(named).collect(),
+            items: names.iter().map(secret).collect(),
         }
     }
 

@@ -193,7 +193,7 @@ async fn whoever_comes_while_a_link_is_let_go_keeps_it(world: &World<'_>) {
     let sudden = format!("{}/rsv-sudden-provider", Town::instructions());
     let (api, links, path) =
         (world.milan.api.clone(), Arc::clone(&world.milan.links), sudden.clone());
-    let (said, asked) = std::sync::mpsc::channel();
+    let (said, asked) = std::sync::mpsc::sync_channel(1);
     *world.milan.links.meanwhile.lock().unwrap() = Some(Box::new(move || {
         api.patch(&path, &json!({ "spec": { "duty": "Keep" } })).unwrap();
         said.send(links.asked.load(Ordering::Relaxed)).unwrap();

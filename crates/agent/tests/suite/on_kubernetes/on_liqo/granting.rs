@@ -173,7 +173,8 @@ pub(super) async fn nobody_grants_himself_anything(world: &mut World<'_>) {
     let long = BASE64.encode([b'x'; 9000]);
     let since = json!({ "sublet.io/reclaimed-since": "2099-01-01T00:00:00Z" });
     let many = |value: &str| {
-        Value::from_iter((0..17).map(|number| (format!("example.com/{number}"), value.to_owned())))
+        let named = |number| (format!("example.com/{number}"), value.to_owned());
+        (0..17).map(named).collect::<Value>()
     };
     let labels = |name: &str, value: &str| json!({ "metadata": { "labels": { name: value } } });
     for (change, why) in [
