@@ -158,6 +158,9 @@ impl Planner {
             for message in messages.try_iter().take(DRAIN_MAX) {
                 self.take(message, &mut work)?;
             }
+            if self.engine.will_look_at_much() {
+                tell(self.due.drain(..));
+            }
             let reading = self.machine.read();
             self.engine.step(work.drain(..), self.clock.now(reading))?;
             self.sweep_if_due(reading)?;

@@ -134,7 +134,12 @@ impl<T> Engine<T> {
     /// Is there something to plan that goes into the open batch before that is written? Each batch
     /// costs a sync; but who is answered with it does not wait until others have looked at much.
     pub fn gathers(&self) -> bool {
-        self.is_behind() && !self.is_planned() && !self.backlog.next_is_survey()
+        self.is_behind() && !self.is_planned() && !self.will_look_at_much()
+    }
+
+    /// Will the next step look at much, and take as long?
+    pub fn will_look_at_much(&self) -> bool {
+        self.backlog.next_is_survey()
     }
 
     /// Is there something to plan that has room in the open batch: work that was taken in, or a
@@ -155,7 +160,7 @@ impl<T> Engine<T> {
         self.end_doubt(now);
         let mut plans = self.retry.plans();
         for planned in 0..PIECE {
-            let is_long = self.backlog.next_is_survey();
+            let is_long = self.will_look_at_much();
             if is_long && planned > 0 {
                 // It is a piece by itself.
                 return Ok(());

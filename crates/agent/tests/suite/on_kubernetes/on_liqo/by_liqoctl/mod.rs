@@ -16,7 +16,14 @@ fn a_pair_has_one_slice_of_all_its_reservations_and_none_after_the_last() {
         with all
         life::both_directions_of_a_pair_coexist,
         ending::an_existing_network_is_left_alone,
+    );
+}
+
+#[test]
+fn a_pair_ends_whoever_is_silent_or_lost() {
+    scenarios!(
         ending::a_requester_that_is_silent_is_drained,
+        // The last, because it kills an API server.
         ending::a_lost_provider_is_given_up_and_cleans_up_when_it_returns,
     );
 }
