@@ -135,12 +135,13 @@ impl Provider {
             return Ok(());
         }
         let _turn = self.ground.turns.take(peer, slice).await;
+        let Some(room) = self.room(slice, peer).await? else { return Ok(()) };
+        // After its size was read: one that has become smaller since is not settled.
         if let Some(found) = found
             && self.ground.is_settled(slice).await?
         {
             fresh.extend(found.iter().cloned());
         }
-        let Some(room) = self.room(slice, peer).await? else { return Ok(()) };
         let theirs = ListParams::default().labels(&guest.selector());
         let sent = listed(&self.ground.all::<Sent>(), &theirs).await?;
         let stays = sent.into_iter().filter(|sent| sent.metadata.deletion_timestamp.is_none());

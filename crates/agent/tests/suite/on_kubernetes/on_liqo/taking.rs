@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 use sublet_agent::peering::{Peering as _, Progress};
+use sublet_agent::transport::Order;
+use sublet_core::id::Generation;
 use sublet_core::resources::Resources;
 
 use super::audited::is_audited;
@@ -127,8 +129,10 @@ pub(super) async fn nobodys_pods_take_more_than_is_counted(world: &mut World<'_>
 /// Its pod has no node in Milan yet: it takes nothing now, and will.
 async fn a_smaller_one_waits_for_what_was_let_in(world: &World<'_>) {
     let less = Resources::new(250, 1 << 30);
-    let (lent, borrowed) =
-        (world.milan.order("rsv-take", &less), world.rome.order("rsv-take", &less));
+    let [lent, borrowed] = [&world.milan, &world.rome].map(|town| {
+        let generation = Some(Generation(2));
+        Order { generation, ..town.order("rsv-take", &less) }
+    });
     world.instruct(&lent);
     until("the pod to be in the way", || async {
         // Whatever comes of it, Rome asks for less.

@@ -230,7 +230,7 @@ impl<'a> World<'a> {
             "reservationName": order.reservation, "requesterClusterID": order.peer.as_str(),
             "requestedCPU": format!("{}m", amounts.cpu),
             "requestedMemory": amounts.memory.to_string(),
-            "duty": "Keep", "instructionGeneration": 1,
+            "duty": "Keep", "instructionGeneration": order.generation.map(|generation| generation.0),
         });
         let name = format!("{}-provider", order.reservation);
         let object = json!({
