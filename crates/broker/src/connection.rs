@@ -148,7 +148,7 @@ fn h1(limits: &Limits) -> http1::Builder {
         .timer(TokioTimer::new())
         // Runs from the end of the last answer; `Guard` bounds the headers themselves.
         .header_read_timeout(limits.idle)
-        // Twice what is let through: what is beyond by less gets an answer that says so.
+        // More than is let through: what is beyond by less gets an answer that says so.
         .max_headers((limits.headers * 2).min(HEADERS_FREE))
         .max_buf_size(limits.head_bytes * 2);
     builder
