@@ -4,7 +4,7 @@ mod gated;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use sublet_core::plan::{Command, Refusal, Which};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::{Actor, Ask, Phase};
 use sublet_core::resources::Resources;
+use sublet_core::time::{Span, Time};
 use sublet_log::{Log, Writer, snapshot};
 use tokio::sync::oneshot::Receiver;
 
@@ -130,6 +131,41 @@ fn an_answer_waits_until_it_is_durable_and_so_does_a_refusal_and_a_look() {
     assert!(granted(&first.wait()));
     assert!(matches!(refused.wait(), Err(Failure::Refused(Refusal::NobodyFits(_)))));
     assert_eq!((seen.blocking_recv(), later.blocking_recv()), (Ok(1), Ok(1)));
+    engine.stop().unwrap();
+}
+
+/// The broker's time, as whatever is planned now finds it.
+fn now(handle: &Handle) -> Time {
+    let seen = Arc::new(AtomicU64::new(0));
+    let place = Arc::clone(&seen);
+    let look = handle.look(move |_, now| place.fetch_max(now.as_millis(), Ordering::SeqCst));
+    until("a look at the clock", || seen.load(Ordering::SeqCst) > 0);
+    drop(look.unwrap());
+    Time::from_millis(seen.load(Ordering::SeqCst))
+}
+
+#[test]
+fn what_came_during_a_long_write_is_granted_as_of_its_end() {
+    let log = Gated::default();
+    let engine = start(&log, &Arc::default(), 100_000);
+    let (handle, _opens) = (engine.handle(), Opens(log.clone()));
+    advertise(&handle, 100);
+    let first = handle.submit(request("first")).unwrap();
+    until("the first request reaching the disk", || log.reached().len() == 1);
+    let came: Vec<_> = (0..50).map(|key| handle.submit(request(&format!("k{key}")))).collect();
+    let began = now(&handle);
+    let mut end = began;
+    until("a long write", || {
+        end = now(&handle);
+        end.since(began) > Span::from_millis(1200)
+    });
+    log.admit(usize::MAX);
+    assert!(granted(&first.wait()));
+    for ticket in came {
+        let Ok(Settled { reservation: Some(found), .. }) = ticket.unwrap().wait() else { panic!() };
+        assert!(found.grant().unwrap().granted_at >= end, "{found:?}, before {end:?}");
+    }
+    assert_eq!(log.head().unwrap().revision, Revision(2), "what was one batch is one");
     engine.stop().unwrap();
 }
 

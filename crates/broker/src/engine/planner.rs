@@ -34,6 +34,9 @@ const NOTE_WITHIN: Duration = Duration::from_secs(30);
 pub const SWEEP_EVERY: Duration = Duration::from_millis(200);
 /// How long a batch gathers what has come while the disk is idle.
 const GATHER: Duration = Duration::from_millis(2);
+/// The same where what came during a long write is planned again: what was one batch stays one, or a
+/// slow log would write less at once the slower it is.
+const GATHER_ANEW: Duration = Duration::from_millis(200);
 /// The most messages between two looks at the clock and the disk.
 const DRAIN_MAX: usize = 4096;
 
@@ -60,6 +63,8 @@ pub(super) struct Planner {
     unnoted: BTreeSet<ClusterId>,
     /// Since when there is an open batch.
     open_since: Option<Duration>,
+    /// For how long it gathers.
+    gather: Duration,
     /// A batch is on its way, and its fate will be told.
     writing: bool,
     /// An operator's word on the clock is in it.
@@ -98,6 +103,7 @@ impl Planner {
             watchers: Watchers::default(),
             unnoted: BTreeSet::new(),
             open_since: None,
+            gather: GATHER,
             writing: false,
             confirming: false,
             grace,
@@ -162,6 +168,7 @@ impl Planner {
                 tell(self.due.drain(..));
             }
             let reading = self.machine.read();
+            self.plan_anew_if_late(reading)?;
             self.engine.step(work.drain(..), self.clock.now(reading))?;
             self.sweep_if_due(reading)?;
             self.note_if_due(reading.monotonic);
@@ -242,6 +249,14 @@ impl Planner {
         }
     }
 
+    /// After a long write, what was planned meanwhile is planned as of now.
+    fn plan_anew_if_late(&mut self, reading: Reading) -> Result<(), Error> {
+        if self.outlets.desk.is_free() && self.engine.plan_anew(self.clock.now(reading))? {
+            (self.open_since, self.gather) = (None, GATHER_ANEW);
+        }
+        Ok(())
+    }
+
     fn sweep_if_due(&mut self, reading: Reading) -> Result<(), Error> {
         let now = self.clock.now(reading);
         let early = reading.monotonic.saturating_sub(self.swept_at) < SWEEP_EVERY;
@@ -293,12 +308,11 @@ impl Planner {
     /// Hands the open batch to an idle disk, unless more goes into it first.
     fn write_if_idle(&mut self, stepped_at: Duration) -> Result<(), Error> {
         let since = *self.open_since.get_or_insert(stepped_at);
-        let gathers =
-            self.engine.gathers() && self.machine.read().monotonic.saturating_sub(since) < GATHER;
-        if gathers || !self.outlets.desk.is_free() {
+        let is_young = || self.machine.read().monotonic.saturating_sub(since) < self.gather;
+        if self.engine.gathers() && is_young() || !self.outlets.desk.is_free() {
             return Ok(());
         }
-        self.open_since = None;
+        (self.open_since, self.gather) = (None, GATHER);
         let (batch, answers) = self.engine.close();
         self.due.extend(answers);
         let Some(batch) = batch else { return Ok(()) };

@@ -10,7 +10,7 @@ use sublet_core::invariants;
 use sublet_core::ledger::{self, Ledger};
 use sublet_core::reservation::{Grant, Hindrance, Reservation, State};
 use sublet_core::resources::Resources;
-use sublet_core::time::Time;
+use sublet_core::time::{Span, Time};
 use sublet_log::Writer;
 
 use super::shadow::{Bond, Life};
@@ -20,6 +20,8 @@ use crate::sometimes::Sometimes;
 
 /// Books are compared in one of so many steps.
 const COMPARE_EVERY: u64 = 16;
+/// No batch is handed to the disk that was planned longer ago.
+const PLANNED_WITHIN: Span = Span::from_secs(1);
 /// The core's own recount is asked for in one of so many steps.
 const RECOUNT_EVERY: u64 = 64;
 
@@ -92,6 +94,15 @@ impl Auditor {
             self.compare(engine.books(), "I2");
             self.judge_providers(writer, engine.books(), sometimes);
         }
+    }
+
+    /// I7: what is handed to the disk was planned as of about now, so that nothing in it is over before
+    /// it is written.
+    pub(crate) fn hands_over(&mut self, planned: Time, now: Time) {
+        let late = now.since(planned);
+        self.expect(late <= PLANNED_WITHIN, "I7", || {
+            format!("planned {late} before it is written")
+        });
     }
 
     /// I12: a provider that says it has less than is held is flagged, and no other. I2: what is free

@@ -10,7 +10,6 @@ use sublet_broker::engine::{
 use sublet_broker::stream::{Part, is_too_early};
 use sublet_core::books::Books;
 use sublet_core::bugs::{Bug, planted};
-use sublet_core::event::Event;
 use sublet_core::instruction;
 use sublet_core::ledger::{self, Ledger};
 use sublet_core::market::Entry;
@@ -209,9 +208,15 @@ impl World {
         for call in &calls {
             process.streams.open(call, &mut process.engine);
         }
+        let result = if process.away { Ok(false) } else { process.engine.plan_anew(time) };
+        if matches!(result, Ok(true)) {
+            self.sometimes.hit("planned again after a long write");
+            self.audit.replans(process.writer);
+            self.audit.replanned(process.writer, &process.engine);
+        }
         let mailbox = &process.mailbox;
         let work = calls.into_iter().map(|call| submitted(call, mailbox));
-        let mut result = process.engine.step(work, time);
+        let mut result = result.and_then(|_| process.engine.step(work, time));
         while result.is_ok() && process.engine.is_behind() && !process.engine.is_planned() {
             result = process.engine.step([], time);
         }
@@ -242,7 +247,7 @@ impl World {
             self.after(1, Task::Wake { broker: at, life });
         }
         self.check_health(at, time);
-        self.close(at);
+        self.close(at, time);
         if let Some(process) = self.brokers.get(at).and_then(|broker| broker.process.as_ref()) {
             self.audit.idles(process.writer, &process.engine, time, &mut self.sometimes);
         }
@@ -287,26 +292,6 @@ impl World {
         self.audit.expects_answers(process.writer, process.free_since_ms);
         let bound_ms = if self.setup.brokers > 1 { 3000 } else { 1100 };
         self.audit.expects_expiry(process.healthy_since, time, bound_ms);
-    }
-
-    fn close(&mut self, at: usize) {
-        let Some(broker) = self.brokers.get_mut(at) else { return };
-        let life = broker.life;
-        let Some(process) = &mut broker.process else { return };
-        if process.away {
-            return;
-        }
-        let (batch, answers) = process.engine.close();
-        if let Some(batch) = batch {
-            process.away = true;
-            let confirms = |event: &Event| matches!(event, Event::ClockConfirmed { .. });
-            process.confirming = batch.body.events().iter().any(confirms);
-            let slow = !self.healing && self.disk.chance(self.setup.disk.slow);
-            let delay = if slow { self.disk.between(500, 6000) } else { self.disk.between(1, 5) };
-            process.slow = slow;
-            self.after(delay, Task::Append { broker: at, life, batch: Some(batch) });
-        }
-        self.answer(at, answers);
     }
 
     /// Answers leave the broker.

@@ -2,6 +2,8 @@
 
 use sublet_broker::clock::Clock;
 use sublet_broker::engine::{Batch, Commit, RETRIES_MAX, RETRY_PAUSE};
+use sublet_core::event::Event;
+use sublet_core::time::Time;
 use sublet_log::Record;
 
 use super::broker::millis;
@@ -33,6 +35,28 @@ impl World {
         let records = process.committer.catch_up(&self.home.handle(fate)).unwrap_or_default();
         let delay = broker.dice.below(4);
         self.after(delay, Task::Followed { broker: at, life, records });
+    }
+
+    /// Hands the open batch to an idle disk.
+    pub(super) fn close(&mut self, at: usize, time: Time) {
+        let Some(broker) = self.brokers.get_mut(at) else { return };
+        let life = broker.life;
+        let Some(process) = &mut broker.process else { return };
+        if process.away {
+            return;
+        }
+        let (batch, answers) = process.engine.close();
+        if let Some(batch) = batch {
+            self.audit.hands_over(batch.stamp.time, time);
+            process.away = true;
+            let confirms = |event: &Event| matches!(event, Event::ClockConfirmed { .. });
+            process.confirming = batch.body.events().iter().any(confirms);
+            let slow = !self.healing && self.disk.chance(self.setup.disk.slow);
+            let delay = if slow { self.disk.between(500, 6000) } else { self.disk.between(1, 5) };
+            process.slow = slow;
+            self.after(delay, Task::Append { broker: at, life, batch: Some(batch) });
+        }
+        self.answer(at, answers);
     }
 
     /// The moment in which a record reaches the log, or does not.

@@ -5,13 +5,18 @@ use std::sync::Arc;
 use sublet_core::bugs::{Bug, planted};
 use sublet_core::id::ReservationId;
 use sublet_core::reservation::Reservation;
+use sublet_core::time::{Span, Time};
 use sublet_log::Record;
 
 use super::{Contradiction, Engine};
 use crate::engine::decided::Decided;
-use crate::engine::flight::{Batch, Item, Planned, changes_belief, leave_early, tell};
+use crate::engine::flight::{Batch, Flight, Item, Planned, changes_belief, leave_early, tell};
 use crate::engine::handle::Revoked;
 use crate::engine::work::{Answer, Failure};
+
+/// All that is in a batch is planned as of the time at which it was opened; an open one that is older
+/// than this is not written.
+const OPEN_MAX: Span = Span::from_secs(1);
 
 impl<T> Engine<T> {
     /// Closes the open batch, if none is being written: hands out what is to be written, and
@@ -67,15 +72,7 @@ impl<T> Engine<T> {
     pub fn overtaken(&mut self, records: &[Record]) -> Result<(), Contradiction> {
         let flights = [self.open.take(), self.writing.take()];
         for flight in flights.into_iter().flatten() {
-            for reversal in flight.reversals.into_iter().rev() {
-                if !planted(Bug::NoReplan) {
-                    self.books.revert(reversal)?;
-                }
-            }
-            let dropped = usize::from(planted(Bug::DropsOvertaken));
-            for planned in flight.planned.into_iter().rev().skip(dropped) {
-                self.backlog.push_front(&self.policy, planned.item);
-            }
+            self.take_back(flight)?;
         }
         let (mut touched, mut believed_anew) = (Vec::new(), false);
         for record in records {
@@ -94,6 +91,31 @@ impl<T> Engine<T> {
         let changed = self.share(touched);
         self.changes.reservations.extend(changed);
         self.retry.begin_again();
+        Ok(())
+    }
+
+    /// What was planned long before the disk was free is planned again, as of now: by then a grant may
+    /// be over, a wait too, and a provider silent. To be asked before each step while nothing is on its
+    /// way to the disk; says whether something was taken back.
+    pub fn plan_anew(&mut self, now: Time) -> Result<bool, Contradiction> {
+        let is_old = |open: &mut Flight<T>| now.since(open.stamp.time) > OPEN_MAX;
+        let Some(flight) = self.open.take_if(is_old) else { return Ok(false) };
+        self.take_back(flight)?;
+        self.retry.begin_again();
+        Ok(true)
+    }
+
+    /// Takes back what was planned, and puts the work back to be planned again, in its order.
+    fn take_back(&mut self, flight: Flight<T>) -> Result<(), Contradiction> {
+        for reversal in flight.reversals.into_iter().rev() {
+            if !planted(Bug::NoReplan) {
+                self.books.revert(reversal)?;
+            }
+        }
+        let dropped = usize::from(planted(Bug::DropsOvertaken));
+        for planned in flight.planned.into_iter().rev().skip(dropped) {
+            self.backlog.push_front(&self.policy, planned.item);
+        }
         Ok(())
     }
 
