@@ -341,12 +341,6 @@ impl Books {
         }
     }
 
-    /// Does anything but time and the requester forbid to lend here?
-    pub fn is_open(&self, cluster: &ClusterId) -> bool {
-        let entry = self.market.entry(cluster);
-        entry.is_some_and(|entry| self.note(&self.lender(entry)).closed.is_none())
-    }
-
     pub(crate) fn note(&self, lender: &Lender<'_>) -> Note {
         let entry = lender.entry;
         Note {

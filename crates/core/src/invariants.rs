@@ -194,14 +194,16 @@ pub fn judge(ledger: &Ledger, at: Stamp, event: &Event) -> Option<Violation> {
             if requester == provider {
                 return Some(violation("lends-to-itself", format!("{id} on {provider}")));
             }
-            judge_taking(ledger, at, provider, &ask.resources, basis)
+            judge_grant(ledger, provider)
+                .or_else(|| judge_taking(ledger, at, provider, &ask.resources, basis))
         }
         Event::Granted { id, provider, amounts, basis, .. } => {
             let requester = ledger.reservation(*id).map(|reservation| &reservation.requester);
             if requester == Some(provider) {
                 return Some(violation("lends-to-itself", format!("{id} on {provider}")));
             }
-            judge_taking(ledger, at, provider, amounts, basis)
+            judge_grant(ledger, provider)
+                .or_else(|| judge_taking(ledger, at, provider, amounts, basis))
         }
         Event::Resized { id, amounts, basis } => {
             let grant = ledger.reservation(*id).and_then(Reservation::holding)?;
@@ -237,6 +239,13 @@ fn judge_return(
     (!safe).then(|| violation("returns-unconfirmed", format!("{confirmation:?}: {reservation:?}")))
 }
 
+/// Can its provider report on one more? What grows is no further grant.
+fn judge_grant(ledger: &Ledger, provider: &ClusterId) -> Option<Violation> {
+    let lending = ledger.account(provider).map_or(0, |account| account.lending.len());
+    let full = lending >= Advertisement::GRANTS_MAX;
+    full.then(|| violation("more-grants-than-can-be-reported", format!("{lending} on {provider}")))
+}
+
 fn judge_taking(
     ledger: &Ledger,
     at: Stamp,
@@ -257,10 +266,6 @@ fn judge_taking(
         ("provider-lost", standing.is_none_or(|standing| standing.lost.is_none())),
         ("provider-must-report", !ledger.awaits_report(provider)),
         ("provider-revoked", !ledger.is_revoked(provider)),
-        (
-            "more-grants-than-can-be-reported",
-            account.is_none_or(|a| a.lending.len() < Advertisement::GRANTS_MAX),
-        ),
         ("sum-overflows", held.checked_add(more).is_ok()),
         // Of what is not taken now, more may be lent than a later cap allows.
         ("above-cap", standing.is_none_or(|s| s.cap.room(more, held) == *more)),

@@ -166,6 +166,8 @@ pub struct Question<'a> {
     pub policy: &'a Policy,
     /// When.
     pub now: Time,
+    /// Something grows that is lent already: one more grant it is not.
+    pub grows: bool,
 }
 
 /// What is known of one cluster, looked up once.
@@ -218,6 +220,7 @@ impl<'a> Question<'a> {
         match filter {
             Filter::Itself => known.cluster == self.requester,
             Filter::Unknown => false,
+            Filter::Crowded if self.grows => false,
             Filter::Target => self.ask.target.as_ref().is_some_and(|one| one != known.cluster),
             Filter::NotLending
             | Filter::Cordoned

@@ -108,7 +108,7 @@ pub fn decide(
     policy: &Policy,
     now: Time,
 ) -> Result<Pick, NoPick> {
-    let question = Question { books, requester, ask, policy, now };
+    let question = Question { books, requester, ask, policy, now, grows: false };
     // `Suspect` is the last filter, and without a pick every provider with room was looked at: one
     // that is refused as Suspect could have met the request.
     let mut suspects = false;

@@ -6,10 +6,10 @@ use super::reserve::overflows;
 use super::{Plan, Refusal, Scene};
 use crate::advertisement::Backends;
 use crate::bugs::{Bug, planted};
-use crate::decision::filter;
+use crate::decision::explain;
+use crate::decision::filter::{self, Filter, Question, Verdict};
 use crate::event::Event;
 use crate::id::{ClusterId, Generation, ReservationId};
-use crate::market::Freshness;
 use crate::reservation::{
     Actor, Ask, AskError, Confirmation, Grant, Move, Phase, Reservation, State,
 };
@@ -93,19 +93,17 @@ impl Scene<'_> {
             backends: Backends::default(),
             ..reservation.ask.clone()
         };
-        let requester = &reservation.requester;
-        let account = self.books.ledger().account(requester);
-        let entry = self.books.market().entry(&grant.provider);
-        let fresh = entry.map(|entry| entry.freshness(&self.policy.silence, self.at.time));
-        let fits = self.books.is_open(&grant.provider)
-            && self.policy.allows(requester, &grant.provider)
-            && (ask.resources.fits_in(&self.books.room(&grant.provider)) || planted(Bug::SkipsFit))
-            && !overflows(account, &ask.resources)
-            && filter::excess_of(account, requester, &ask, self.policy).is_none();
-        let why_not = || self.why_not(requester, &ask).in_place().into();
-        match fresh {
-            Some(Freshness::Active) if fits => Ok(()),
-            Some(Freshness::Suspect) if fits => Err(Refusal::OnlySuspects(why_not())),
+        let Self { books, policy, at } = *self;
+        let (requester, now) = (&reservation.requester, at.time);
+        let account = books.ledger().account(requester);
+        let question = Question { books, requester, ask: &ask, policy, now, grows: true };
+        let within = !overflows(account, &ask.resources)
+            && filter::excess_of(account, requester, &ask, policy).is_none();
+        let why_not = || explain::growth_refused(books, requester, &ask, policy, now).into();
+        match question.verdict(&grant.provider) {
+            Verdict::Fits if within => Ok(()),
+            Verdict::Refused(Filter::Fit) if within && planted(Bug::SkipsFit) => Ok(()),
+            Verdict::Refused(Filter::Suspect) if within => Err(Refusal::OnlySuspects(why_not())),
             _ => Err(Refusal::NobodyFits(why_not())),
         }
     }

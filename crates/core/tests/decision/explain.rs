@@ -6,7 +6,9 @@ use sublet_core::decision::explain::{self, Explanation, Granted, Judgement, Refu
 use sublet_core::decision::filter::Filter;
 use sublet_core::decision::{Constraint, Match, Strategy};
 use sublet_core::event::Event;
-use sublet_core::plan::{Command, Refusal, plan};
+use sublet_core::id::ReservationId;
+use sublet_core::invariants;
+use sublet_core::plan::{Command, Plan, Refusal, plan};
 use sublet_core::policy::{Allowance, Visibility};
 use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
 use sublet_core::resources::{Kind, Limits, Resources};
@@ -96,9 +98,23 @@ fn a_request_for_one_gpu_is_not_told_to_ask_for_one_less() {
     );
 }
 
+/// One of ours: what it lends can be resized.
+pub(super) fn confirming(mut fleet: Fleet, name: &str) -> Fleet {
+    let mut said = fleet.word(&id(name));
+    said.capabilities.acknowledge = true;
+    fleet.hear(said);
+    fleet
+}
+
+pub(super) fn grow(fleet: &Fleet, id: ReservationId, to: Resources) -> Result<Plan, Refusal> {
+    let by = Actor::Cluster(crate::fleet::id("c0"));
+    let command = Command::Resize { by, id, resources: to };
+    plan(&fleet.books, &command, &fleet.policy, fleet.stamp())
+}
+
 #[test]
 fn a_cluster_with_as_many_grants_as_it_can_report_needs_one_fewer() {
-    let mut fleet = cluster(Fleet::new(), "c1", 16_000, 64);
+    let mut fleet = confirming(cluster(Fleet::new(), "c1", 16_000, 64), "c1");
     let mut all = Vec::new();
     for _ in 0..Advertisement::GRANTS_MAX {
         all.push(fleet.reserve("c0", &ask(1, 1)).unwrap().0);
@@ -107,6 +123,18 @@ fn a_cluster_with_as_many_grants_as_it_can_report_needs_one_fewer() {
     let told = "of 1 cluster 1 with as many grants as can be reported; enough would be \
                 one grant fewer on c1";
     assert_eq!(why, told);
+    // What is lent there may grow all the same: that is no further grant.
+    let basis = fleet.books.basis(&id("c1"), &fleet.policy, fleet.now).unwrap();
+    let resized = Event::Resized { id: all[0], amounts: Resources::new(9000, GI), basis };
+    assert_eq!(
+        grow(&fleet, all[0], Resources::new(9000, GI)).unwrap().events,
+        std::slice::from_ref(&resized)
+    );
+    assert_eq!(invariants::judge(fleet.books.ledger(), fleet.stamp(), &resized), None);
+    let refusal = grow(&fleet, all[0], Resources::new(11_905 + 1, 1)).unwrap_err().to_string();
+    let told =
+        "of 1 cluster 1 too full; enough would be 0.001 cores less, or 0.001 cores more free on c1";
+    assert!(refusal.ends_with(told), "{refusal}");
     let (reason, by) = (Reason::ReleasedByRequester, Actor::Cluster(id("c0")));
     let confirmation = Confirmation::Unconfirmed;
     fleet.apply(&Event::Ended { id: all[0], reason, by, confirmation, hindrance: None });
@@ -340,17 +368,9 @@ fn a_refusal_for_a_rare_label_proposes_those_that_have_it_however_full() {
 
 #[test]
 fn a_growth_of_one_resource_that_is_too_large_is_told_how_much_less_would_do() {
-    let mut fleet = cluster(Fleet::new(), "c1", 8000, 32);
-    fleet.hear({
-        let mut ad = fleet.word(&id("c1"));
-        ad.capabilities.acknowledge = true;
-        ad
-    });
+    let mut fleet = confirming(cluster(Fleet::new(), "c1", 8000, 32), "c1");
     let (reservation, _) = fleet.reserve("c0", &ask(1000, 4 * GI)).unwrap();
-    let resources = Resources::new(10_000, 4 * GI);
-    let by = Actor::Cluster(id("c0"));
-    let command = Command::Resize { by, id: reservation, resources };
-    let refusal = plan(&fleet.books, &command, &fleet.policy, fleet.stamp()).unwrap_err();
+    let refusal = grow(&fleet, reservation, Resources::new(10_000, 4 * GI)).unwrap_err();
     let Refusal::NobodyFits(why) = refusal else { panic!("{refusal}") };
     let Explanation::Refused(why) = *why else { panic!("{why:?}") };
     assert_eq!(why.nearest[0].less, Some(Resources::new(2000, 0)), "{why}");

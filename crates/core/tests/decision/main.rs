@@ -4,5 +4,6 @@ mod fleet;
 mod scenarios;
 mod index;
 mod explain;
+mod said;
 mod shrunk;
 mod truth;

@@ -231,7 +231,8 @@ fn binpack_leaves_the_least_and_cost_takes_the_cheapest() {
 
 pub(super) fn verdict(fleet: &Fleet, requester: &str, cluster: &str, ask: &Ask) -> Verdict {
     let Fleet { books, policy, now, .. } = fleet;
-    Question { books, requester: &id(requester), ask, policy, now: *now }.verdict(&id(cluster))
+    Question { books, requester: &id(requester), ask, policy, now: *now, grows: false }
+        .verdict(&id(cluster))
 }
 
 fn pair() -> Fleet {

@@ -73,7 +73,7 @@ pub fn candidates(
     after: Option<&ClusterId>,
     limit: usize,
 ) -> Vec<Candidate> {
-    let question = Question { books, requester, ask, policy, now };
+    let question = Question { books, requester, ask, policy, now, grows: false };
     let page = books.index().rows(after).filter_map(|(cluster, _)| Known::of(books, cluster));
     page.take(limit).map(|known| judge(question, known)).collect()
 }

@@ -98,6 +98,9 @@ pub struct Price {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Refused {
+    /// What was asked for.
+    #[serde(skip_serializing_if = "Resources::is_zero")]
+    pub asked: Resources,
     /// How many clusters are known.
     pub clusters: u64,
     /// How many each filter refused; each cluster is counted once, at its first reason.
@@ -161,15 +164,6 @@ pub struct Lift {
 }
 
 impl Explanation {
-    /// The same for a reservation that grows where it is: another target is no way out.
-    #[must_use]
-    pub(crate) fn in_place(mut self) -> Self {
-        if let Self::Refused(refused) = &mut self {
-            refused.lifts.retain(|lift| lift.filter != Filter::Target);
-        }
-        self
-    }
-
     /// The part of it that a cluster may see.
     #[must_use]
     pub fn seen_by(&self, visibility: Visibility) -> Self {
@@ -212,7 +206,7 @@ pub fn granted(
     policy: &Policy,
     now: Time,
 ) -> Explanation {
-    let question = Question { books, requester, ask, policy, now };
+    let question = Question { books, requester, ask, policy, now, grows: false };
     Explanation::Granted(granted::explain(question, &pick.provider))
 }
 
@@ -226,7 +220,8 @@ pub fn held(
 ) -> Option<Explanation> {
     let grant = reservation.holding()?;
     let ask = &Ask { resources: grant.amounts.clone(), ..reservation.ask.clone() };
-    let question = Question { books, requester: &reservation.requester, ask, policy, now };
+    let question =
+        Question { books, requester: &reservation.requester, ask, policy, now, grows: false };
     Some(Explanation::Granted(granted::explain_held(question, grant)))
 }
 
@@ -238,7 +233,7 @@ pub fn waiting(
     now: Time,
 ) -> Explanation {
     let Reservation { requester, ask, .. } = reservation;
-    let told = refused::explain(Question { books, requester, ask, policy, now });
+    let told = refused::explain(Question { books, requester, ask, policy, now, grows: false });
     let until = books.held_back_until(reservation, &policy.silence, now);
     Explanation::Refused(match until.map(|until| until.since(now)) {
         None => told,
@@ -255,6 +250,21 @@ pub fn refused(
     policy: &Policy,
     now: Time,
 ) -> Explanation {
-    let question = Question { books, requester, ask, policy, now };
+    let question = Question { books, requester, ask, policy, now, grows: false };
     Explanation::Refused(refused::explain(question))
+}
+
+/// Why a reservation cannot grow by `growth.resources` where it is, which `growth.target` names.
+pub(crate) fn growth_refused(
+    books: &Books,
+    requester: &ClusterId,
+    growth: &Ask,
+    policy: &Policy,
+    now: Time,
+) -> Explanation {
+    let question = Question { books, requester, ask: growth, policy, now, grows: true };
+    let mut told = refused::explain(question);
+    // Another target is no way out.
+    told.lifts.retain(|lift| lift.filter != Filter::Target);
+    Explanation::Refused(told)
 }

@@ -49,7 +49,7 @@ pub(super) fn explain(question: Question<'_>) -> Refused {
     let Question { books, requester, ask, policy, .. } = question;
     let excess = filter::allowance_excess(books, requester, ask, policy);
     let clusters = u64::try_from(books.index().len()).unwrap_or(u64::MAX);
-    let told = Refused { clusters, ..Refused::default() };
+    let told = Refused { asked: ask.resources.clone(), clusters, ..Refused::default() };
     let (lifts, shrunk) = (BTreeMap::new(), BTreeMap::new());
     let mut tally = Tally { question, excess, told, lifts, shrunk };
     match &ask.target {

@@ -1,7 +1,8 @@
 //! Explanations in sentences.
 //!
 //! Amounts are rounded up to hundredths of their unit: asking for a little less than needed, or
-//! having a little more free, is still enough, so a rounded proposal stays true.
+//! having a little more free, is still enough, so a rounded proposal stays true. Only to ask for so
+//! much less that nothing is left would not be: what comes near to that is told in a finer unit.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -66,13 +67,15 @@ impl Display for Refused {
             write!(f, "; held back for {span}, since it may have been granted before the restore")?;
         }
         if let Some(excess) = &self.allowance {
-            write!(f, "; {} more than your allowance", Amounts(excess))?;
+            write!(f, "; {} more than your allowance", Amounts::of(excess))?;
         }
         if self.nearest.is_empty() && self.lifts.is_empty() {
             return Ok(());
         }
         f.write_str("; enough would be ")?;
-        list(f, &self.nearest, "; or ")?;
+        let asked = &self.asked;
+        let nearest: Vec<_> = self.nearest.iter().map(|near| Proposal { near, asked }).collect();
+        list(f, &nearest, "; or ")?;
         if !self.nearest.is_empty() && !self.lifts.is_empty() {
             f.write_str("; or ")?;
         }
@@ -107,16 +110,22 @@ impl Display for Count {
     }
 }
 
-impl Display for Nearest {
+/// What would have been enough, to somebody who asked for so much.
+struct Proposal<'a> {
+    near: &'a Nearest,
+    asked: &'a Resources,
+}
+
+impl Display for Proposal<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { cluster, less, more, cap } = self;
+        let Nearest { cluster, less, more, cap } = self.near;
         if let Some(less) = less {
-            write!(f, "{} less", Amounts(less))?;
+            write!(f, "{} less", Amounts::below(less, self.asked))?;
         }
         let or = if less.is_some() { ", or " } else { "" };
         match (more, cap) {
-            (Some(more), _) => write!(f, "{or}{} more free on {cluster}", Amounts(more)),
-            (None, Some(cap)) => write!(f, "{or}a cap {} higher on {cluster}", Amounts(cap)),
+            (Some(more), _) => write!(f, "{or}{} more free on {cluster}", Amounts::of(more)),
+            (None, Some(cap)) => write!(f, "{or}a cap {} higher on {cluster}", Amounts::of(cap)),
             (None, None) => write!(f, " on {cluster}"),
         }
     }
@@ -153,29 +162,50 @@ fn list<T: Display>(f: &mut Formatter<'_>, items: &[T], between: &str) -> fmt::R
 }
 
 /// Amounts as people say them: `1.5 cores and 2 GiB of memory`.
-struct Amounts<'a>(&'a Resources);
+struct Amounts<'a> {
+    amounts: &'a Resources,
+    /// Rounded up they stay below these.
+    below: Option<&'a Resources>,
+}
 
-impl Display for Amounts<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let amounts: Vec<_> = self.0.iter().map(|(kind, amount)| Amount(kind, amount)).collect();
-        list(f, &amounts, " and ")
+impl<'a> Amounts<'a> {
+    fn of(amounts: &'a Resources) -> Self {
+        Self { amounts, below: None }
+    }
+
+    fn below(amounts: &'a Resources, most: &'a Resources) -> Self {
+        Self { amounts, below: Some(most) }
     }
 }
 
-struct Amount(Kind, u64);
+impl Display for Amounts<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let amounts = self.amounts.iter().map(|(kind, amount)| {
+            let below = self.below.map_or(u64::MAX, |below| below.get(&kind));
+            Amount { kind, amount, below }
+        });
+        list(f, &amounts.collect::<Vec<_>>(), " and ")
+    }
+}
+
+struct Amount {
+    kind: Kind,
+    amount: u64,
+    below: u64,
+}
 
 impl Display for Amount {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self(kind, amount) = self;
+        let Self { kind, amount, below } = self;
         match kind {
             Kind::Cpu => {
                 let unit = if *amount == 1000 { "core" } else { "cores" };
                 decimal(f, amount / 1000, amount % 1000, 3)?;
                 write!(f, " {unit}")
             }
-            Kind::Memory => bytes(f, *amount),
+            Kind::Memory => bytes(f, *amount, *below),
             Kind::Storage => {
-                bytes(f, *amount)?;
+                bytes(f, *amount, *below)?;
                 f.write_str(" of storage")
             }
             Kind::Gpu => write!(f, "{amount} GPU{}", if *amount == 1 { "" } else { "s" }),
@@ -184,13 +214,19 @@ impl Display for Amount {
     }
 }
 
-/// In the largest unit of which there is one, rounded up to hundredths.
-fn bytes(f: &mut Formatter<'_>, amount: u64) -> fmt::Result {
+/// In the largest unit of which there is one, rounded up to hundredths; in a smaller one where that
+/// would not be less than `below`.
+fn bytes(f: &mut Formatter<'_>, amount: u64, below: u64) -> fmt::Result {
     const UNITS: [(u32, &str); 5] =
         [(50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let unit = UNITS.iter().find(|(bits, _)| amount.wrapping_shr(*bits) > 0);
-    let Some((bits, name)) = unit else { return write!(f, "{amount} B") };
-    let hundredths = (u128::from(amount).saturating_mul(100)).div_ceil(1_u128.wrapping_shl(*bits));
+    let large = UNITS.into_iter().filter(|(bits, _)| amount.wrapping_shr(*bits) > 0);
+    let mut rounded = large.map(|(bits, name)| {
+        let unit = 1_u128.wrapping_shl(bits);
+        (u128::from(amount).saturating_mul(100).div_ceil(unit), unit, name)
+    });
+    let limit = u128::from(below).saturating_mul(100);
+    let fine = rounded.find(|(hundredths, unit, _)| hundredths.saturating_mul(*unit) < limit);
+    let Some((hundredths, _, name)) = fine else { return write!(f, "{amount} B") };
     let hundredths = u64::try_from(hundredths).unwrap_or(u64::MAX);
     decimal(f, hundredths / 100, hundredths % 100, 2)?;
     write!(f, " {name}")

@@ -210,8 +210,14 @@ pub(super) fn check_lift(fleet: &Fleet, ask: &Ask, lift: &Lift) -> Result<(), Te
 /// How many clusters each filter refuses first, with a look at everybody.
 pub(super) fn counted_one_by_one(fleet: &Fleet, ask: &Ask) -> BTreeMap<Filter, u64> {
     let (books, requester) = (&fleet.books, id(REQUESTER));
-    let question =
-        Question { books, requester: &requester, ask, policy: &fleet.policy, now: fleet.now };
+    let question = Question {
+        books,
+        requester: &requester,
+        ask,
+        policy: &fleet.policy,
+        now: fleet.now,
+        grows: false,
+    };
     let target = ask.target.iter().filter(|target| books.market().entry(target).is_none());
     let everybody = books.market().entries().map(|(name, _)| name).chain(target);
     everybody.fold(BTreeMap::new(), |mut counts, name| {
