@@ -9,7 +9,7 @@ use sublet_core::event::{Basis, Event, Note, Subject};
 use sublet_core::id::{ClusterId, Generation, Key, ReservationId, Revision};
 use sublet_core::invariants;
 use sublet_core::ledger::Stamp;
-use sublet_core::plan::{self, Action, Command, Which};
+use sublet_core::plan::{self, Action, Command, Fill, Which};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::{Actor, Ask, Confirmation, Hindrance, Reason};
 use sublet_core::resources::{Kind, Limits, Resources};
@@ -222,7 +222,7 @@ impl Bytes<'_> {
             4 => Command::Resize { by: self.actor(), id, resources: self.amounts() },
             5 => Command::Activate { by: self.cluster(), id },
             6 => Command::Acknowledge { by: self.cluster(), id, generation: self.generation() },
-            7 => Command::Fill { after: None, floor: None },
+            7 => Command::Fill(Fill::default()),
             8 => Command::Sweep { expire: true },
             _ => Command::Operate {
                 operator: String::new(),

@@ -17,19 +17,26 @@ use crate::report::{Report, Table, time};
 
 const CLUSTERS: u64 = 10_000;
 const WAITING: u64 = 4000;
+/// As many as may wait where the policy says nothing.
+const WAITING_AT_MOST: u64 = 1000;
+/// A region that one in eight is in, and nobody there has anything left.
+const FULL: &str = "region-0";
 const NOW: Time = Time::from_millis(1_800_000_000_000);
 
 /// An engine on a fleet, with many that ask for something that nobody has.
-fn crowded(ask: &Ask) -> Engine<()> {
+fn crowded(ask: &Ask, waiting: u64) -> Engine<()> {
     let allowance = Allowance { waiting_max: u32::MAX, ..Allowance::default() };
     let policy = Policy { waiting_max: u32::MAX, allowance, ..Policy::default() };
     let (mut books, mut dice) = (Books::default(), Dice::new(1));
     for number in 0..CLUSTERS {
-        let said = fleet::advertisement(Kind::Mixed, number, &mut dice);
+        let mut said = fleet::advertisement(Kind::Mixed, number, &mut dice);
+        if said.labels.get("region").is_some_and(|region| region == FULL) {
+            said.allocated = said.allocatable.clone();
+        }
         books.hear(said, NOW, &policy.silence);
     }
     let mut engine = Engine::new(books, Arc::new(policy));
-    for number in 0..WAITING {
+    for number in 0..waiting {
         let Command::Reserve { requester, key, .. } = fleet::reserve(number % 100, number) else {
             continue;
         };
@@ -67,7 +74,8 @@ fn pass(engine: &mut Engine<()>, sequence: u64) -> (f64, f64) {
 }
 
 pub(crate) fn run(report: &mut Report, quick: bool) {
-    let columns = ["4000 wait, 10⁴ clusters", "all tried again", "for each", "longest step"];
+    let columns =
+        ["10⁴ clusters; who waits for", "how many", "all tried again", "for each", "longest step"];
     let mut table = Table::new("Waiting: somebody new has room, and nobody fits there", &columns);
     let gpu = Resources::new(500, 1 << 30).with(sublet_core::resources::Kind::Gpu, 1 << 20);
     let label = |values: Vec<String>| Constraint { label: "region".into(), is: Match::In(values) };
@@ -77,18 +85,22 @@ pub(crate) fn run(report: &mut Report, quick: bool) {
         (
             "more than anybody has",
             Ask { resources: gpu.expect("a bounded amount"), ..fleet::ask() },
+            WAITING,
         ),
-        ("a label that nobody has", labelled("nowhere")),
+        ("a label that nobody has", labelled("nowhere"), WAITING),
+        // Each of them is tried on everybody with room.
+        ("a common label, all full", labelled(FULL), WAITING_AT_MOST),
     ];
-    for (name, ask) in asks {
-        let mut engine = crowded(&ask);
+    for (name, ask, waiting) in asks {
+        let mut engine = crowded(&ask, waiting);
         let rounds = if quick { 3 } else { 9 };
         let (mut sums, mut longest): (Vec<_>, Vec<_>) =
             (0..rounds).map(|round| pass(&mut engine, round)).unzip();
         let (sum, longest) = (median(&mut sums), median(&mut longest));
         #[expect(clippy::cast_precision_loss, reason = "a small count")]
-        let each = sum / WAITING as f64;
-        table.row([name.to_owned(), time(sum), time(each), time(longest)]);
+        let each = sum / waiting as f64;
+        let many = waiting.to_string();
+        table.row([name.to_owned(), many, time(sum), time(each), time(longest)]);
     }
     table.note("Between two steps the disk, callers and watchers are served.");
     report.add(table);

@@ -19,7 +19,7 @@ use sublet_log::Record;
 use super::backlog::Backlog;
 use super::decided::to_account_for;
 use super::flight::{Changes, Flight, Item, Outcome, Planned, Room};
-use super::retry::{Retry, frees};
+use super::retry::Retry;
 use super::work::{Failure, Settled, Submitted, Work};
 
 /// A batch is closed when it has this many bytes: one more plan of the largest kind still fits the
@@ -54,6 +54,8 @@ pub struct Engine<T> {
     /// What the last batch took.
     room: Room,
     retry: Retry,
+    /// How many clusters were looked at for those who wait.
+    looked_at: u64,
     /// Some of those who wait are held back after a restore.
     doubted: bool,
     /// Somebody wants to know what changes.
@@ -68,7 +70,7 @@ pub struct Engine<T> {
 impl<T> Engine<T> {
     /// An engine on what the log said, and what is remembered of the market.
     pub fn new(books: Books, policy: Arc<Policy>) -> Self {
-        let (backlog, retry, changes) = (Backlog::new(), Retry::all(), Changes::default());
+        let (backlog, retry, changes) = (Backlog::new(), Retry::default(), Changes::default());
         let (open, writing, room) = (None, None, Room::default());
         let (doubted, shared, watched) = (false, false, false);
         Self {
@@ -79,6 +81,7 @@ impl<T> Engine<T> {
             writing,
             room,
             retry,
+            looked_at: 0,
             doubted,
             watched,
             changes,
@@ -121,6 +124,11 @@ impl<T> Engine<T> {
         std::mem::take(&mut self.changes)
     }
 
+    /// How many clusters were looked at for those who wait, since the start.
+    pub fn looked_at(&self) -> u64 {
+        self.looked_at
+    }
+
     /// Is everything that was taken in answered?
     pub fn is_done(&self) -> bool {
         self.backlog.is_empty() && self.open.is_none() && self.writing.is_none()
@@ -158,7 +166,7 @@ impl<T> Engine<T> {
             self.backlog.push(&self.policy, submitted);
         }
         self.end_doubt(now);
-        let mut plans = self.retry.plans();
+        let mut looks = self.retry.looks();
         for planned in 0..PIECE {
             let is_long = self.will_look_at_much();
             if is_long && planned > 0 {
@@ -167,7 +175,7 @@ impl<T> Engine<T> {
             }
             let floor = self.backlog.next_priority();
             let first = floor.is_some() && !planted(Bug::NewOnesPass);
-            if self.open_is_full() || first && !self.fill(floor, &mut plans, now)? {
+            if self.open_is_full() || first && !self.fill(floor, &mut looks, now)? {
                 return Ok(());
             }
             let Some(mut item) = self.backlog.pop() else { break };
@@ -177,7 +185,7 @@ impl<T> Engine<T> {
                 break;
             }
         }
-        self.serve_waiting(plans, now)
+        self.serve_waiting(looks, now)
     }
 
     /// Does what operators asked for and, with `expire`, what time has made due.
@@ -192,7 +200,8 @@ impl<T> Engine<T> {
                 break;
             }
         }
-        self.serve_waiting(self.retry.plans(), now)
+        let looks = self.retry.looks();
+        self.serve_waiting(looks, now)
     }
 
     /// What was held back after a restore is tried when that is over; nothing else would say so.
@@ -206,9 +215,9 @@ impl<T> Engine<T> {
 
     /// Grants what waits and fits, once nothing is left of what was taken in: that may say more
     /// about who has room, and ask with a higher priority.
-    fn serve_waiting(&mut self, mut plans: u32, now: Time) -> Result<(), Contradiction> {
+    fn serve_waiting(&mut self, mut looks: u64, now: Time) -> Result<(), Contradiction> {
         if self.backlog.is_empty() {
-            self.fill(None, &mut plans, now)?;
+            self.fill(None, &mut looks, now)?;
         }
         Ok(())
     }
@@ -218,31 +227,38 @@ impl<T> Engine<T> {
     fn fill(
         &mut self,
         floor: Option<i32>,
-        plans: &mut u32,
+        looks: &mut u64,
         now: Time,
     ) -> Result<bool, Contradiction> {
         while !self.retry.is_over() {
             if self.open_is_full() {
                 return Ok(false);
             }
-            let Some(left) = plans.checked_sub(1) else {
+            if *looks == 0 {
                 self.retry.cut();
                 return Ok(false);
-            };
-            *plans = left;
-            let command = Command::Fill { after: self.retry.reached(), floor };
-            let plan = plan::plan(&self.books, &command, &self.policy, self.stamp(now));
-            let Ok(Plan { events, reply: Reply::Filled(place) | Reply::NotYetFilled(place) }) =
-                plan
-            else {
-                self.retry.finish(floor);
-                break;
-            };
-            if planted(Bug::FirstPieceOnly) && events.is_empty() {
-                self.retry.finish(None);
-                break;
             }
-            self.retry.go_on_after(place);
+            let command = Command::Fill(self.retry.next(floor, *looks));
+            let plan = plan::plan(&self.books, &command, &self.policy, self.stamp(now));
+            let Ok(Plan { events, reply }) = plan else { return Ok(true) };
+            let (place, looked) = match reply {
+                Reply::Filled { place, looks } | Reply::NotYetFilled { place, looks } => {
+                    (Some(place), looks)
+                }
+                Reply::NothingToFill { looks } => (None, looks),
+                _ => return Ok(true),
+            };
+            *looks = looks.saturating_sub(looked);
+            self.looked_at = self.looked_at.saturating_add(looked);
+            if planted(Bug::FirstPieceOnly) && events.is_empty() {
+                self.retry.give_up();
+                return Ok(true);
+            }
+            match place {
+                Some(place) => self.retry.go_on_after(place),
+                None if self.retry.finish(floor) => return Ok(true),
+                None => {}
+            }
             self.accept_uncalled(events, now)?;
         }
         Ok(true)
@@ -281,8 +297,8 @@ impl<T> Engine<T> {
         }
         let silence = &self.policy.silence;
         let news = self.books.market().is_news(advertisement, now, silence);
-        if self.books.hear(advertisement.clone(), now, silence) {
-            self.retry.begin_again();
+        if self.books.hear(advertisement.clone(), now, silence) && self.somebody_waits() {
+            self.retry.lends_more(&advertisement.cluster);
         }
         news
     }
@@ -314,8 +330,8 @@ impl<T> Engine<T> {
             if let Some(violation) = invariants::judge(self.books.ledger(), stamp, &event) {
                 return Err(Contradiction::Unjustified(violation));
             }
-            if frees(&event) && !planted(Bug::NoRetry) {
-                self.retry.begin_again();
+            if self.somebody_waits() && !planted(Bug::NoRetry) {
+                self.retry.heed(&event, self.books.ledger());
             }
             let reversal = self.books.apply(stamp, &event)?;
             let touched = event.reservation().filter(|_| self.watched);
@@ -325,6 +341,11 @@ impl<T> Engine<T> {
             open.body.push(event)?;
         }
         Ok(())
+    }
+
+    /// Who does not wait yet is tried when it asks.
+    fn somebody_waits(&self) -> bool {
+        self.books.ledger().waiting_count() > 0
     }
 
     fn open_is_full(&self) -> bool {

@@ -109,22 +109,41 @@ pub fn decide(
     now: Time,
 ) -> Result<Pick, NoPick> {
     let question = Question { books, requester, ask, policy, now, grows: false };
+    search(&question, None, &mut 0)
+}
+
+/// The same among some alone, or everywhere; counts the clusters that it looks at.
+pub(crate) fn search(
+    question: &Question<'_>,
+    among: Option<&[&ClusterId]>,
+    looks: &mut u64,
+) -> Result<Pick, NoPick> {
+    let Question { books, ask, policy, now, .. } = *question;
     // `Suspect` is the last filter, and without a pick every provider with room was looked at: one
     // that is refused as Suspect could have met the request.
-    let mut suspects = false;
-    let mut accept = |cluster: &ClusterId| match question.verdict(cluster) {
-        Verdict::Fits => true,
-        Verdict::Refused(filter) => {
-            suspects |= filter == Filter::Suspect;
-            false
+    let (mut suspects, mut asked) = (false, 0_u64);
+    let mut accept = |cluster: &ClusterId| {
+        asked = asked.saturating_add(1);
+        match question.verdict(cluster) {
+            Verdict::Fits => true,
+            Verdict::Refused(filter) => {
+                suspects |= filter == Filter::Suspect;
+                false
+            }
         }
     };
     let (resources, strategy) = (&ask.resources, question.strategy());
-    let found = match (&ask.target, books.labels().few(&ask.constraints)) {
-        (Some(target), _) => accept(target).then(|| target.clone()),
-        (None, Some(few)) => books.index().best_among(&few, resources, strategy, accept),
-        (None, None) => books.index().best(resources, strategy, accept),
+    let few = || books.labels().few(&ask.constraints);
+    let (found, passed) = if let Some(target) = &ask.target {
+        (accept(target).then(|| target.clone()), 0)
+    } else if let Some(some) = among.map(<[_]>::to_vec).or_else(few) {
+        let passed = u64::try_from(some.len()).unwrap_or(u64::MAX);
+        (books.index().best_among(&some, resources, strategy, accept), passed)
+    } else {
+        let (mut found, leaves) = books.index().search(1, resources, strategy, accept);
+        (found.pop(), leaves)
     };
+    *looks = looks.saturating_add(asked).saturating_add(passed);
     found
         .and_then(|provider| {
             let entry = books.market().entry(&provider)?;

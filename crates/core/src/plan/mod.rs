@@ -9,6 +9,7 @@
 
 mod advertise;
 mod end;
+mod fill;
 mod live;
 mod operate;
 mod reserve;
@@ -29,8 +30,8 @@ use crate::time::Span;
 
 /// The most events of one plan.
 pub const EVENTS_MAX: usize = 256;
-/// The most waiting requests that one plan tries: many may wait, and others want to be planned too.
-pub const TRIES_MAX: usize = 32;
+
+pub use fill::{Fill, Grown};
 
 /// What somebody wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,13 +115,8 @@ pub enum Command {
         /// What.
         action: Action,
     },
-    /// Grant the first waiting request that fits, among the next [`TRIES_MAX`].
-    Fill {
-        /// Only those after this place.
-        after: Option<Place>,
-        /// Only those of at least this priority.
-        floor: Option<i32>,
-    },
+    /// Grant the first waiting request that fits.
+    Fill(Fill),
     /// Do what operators asked for bit by bit and, with `expire`, what time has made due.
     Sweep {
         /// False while the clock is in doubt or holders may still be coming back.
@@ -192,11 +188,24 @@ pub enum Reply {
     /// It is done.
     Done,
     /// A waiting request was granted; the next one is looked for after this place.
-    Filled(Place),
-    /// None up to this place fits; more wait after it.
-    NotYetFilled(Place),
+    Filled {
+        /// Its place.
+        place: Place,
+        /// How many clusters were looked at.
+        looks: u64,
+    },
+    /// None up to this place fits; more may wait after it.
+    NotYetFilled {
+        /// The last that was tried.
+        place: Place,
+        /// How many clusters were looked at.
+        looks: u64,
+    },
     /// Nothing waiting fits.
-    NothingToFill,
+    NothingToFill {
+        /// How many clusters were looked at.
+        looks: u64,
+    },
     /// What was due is done; with `more`, not all of it yet.
     Swept {
         /// Sweep again.
@@ -352,7 +361,7 @@ pub fn plan(books: &Books, command: &Command, policy: &Policy, at: Stamp) -> Res
         Command::Acknowledge { by, id, generation } => scene.acknowledge(by, *id, *generation),
         Command::Fail { by, id, why } => scene.fail(by, *id, why.as_ref()),
         Command::Operate { operator, why, action } => operate::operate(operator, why, action),
-        Command::Fill { after, floor } => Ok(scene.fill(*after, *floor)),
+        Command::Fill(fill) => Ok(scene.fill(fill)),
         Command::Sweep { expire } => Ok(scene.sweep(*expire)),
     }
 }

@@ -2,12 +2,13 @@
 
 use alloc::{boxed::Box, collections::BTreeMap};
 
-use super::{Plan, Refusal, Reply, Scene, TRIES_MAX};
+use super::{Plan, Refusal, Reply, Scene};
 use crate::bugs::{Bug, planted};
-use crate::decision::{self, NoPick, Pick, explain, filter};
+use crate::decision::filter::{self, Question};
+use crate::decision::{self, NoPick, Pick, explain};
 use crate::event::Event;
 use crate::id::{ClusterId, Key, ReservationId};
-use crate::ledger::{Account, Bond, Place};
+use crate::ledger::{Account, Bond};
 use crate::reservation::{Ask, Reservation};
 use crate::resources::Resources;
 use crate::time::{Span, Time};
@@ -90,31 +91,6 @@ impl Scene<'_> {
         Ok(Plan::new([], Reply::WouldGrant { provider: pick.provider, explanation }))
     }
 
-    /// Grants the first waiting request that fits, in the order of priority and age; looks at so
-    /// many of them.
-    pub(super) fn fill(&self, after: Option<Place>, floor: Option<i32>) -> Plan {
-        let waiting = self.books.ledger().waiting(after);
-        let served = waiting.take_while(|(place, _)| floor.is_none_or(|floor| place.0.0 >= floor));
-        // Whose patience is over has not been swept yet.
-        let patient =
-            |reservation: &Reservation| reservation.deadline().is_some_and(|t| t > self.at.time);
-        for (tries, (place, reservation)) in (1..).zip(served) {
-            let Reservation { id, requester, ask, .. } = reservation;
-            if patient(reservation)
-                && !self.is_held_back(reservation)
-                && !self.books.ledger().is_revoked(requester)
-                && let account = self.books.ledger().account(requester)
-                && let Ok(pick) = self.choose(requester, account, ask)
-            {
-                return Plan::new([self.grant(*id, ask, pick)], Reply::Filled(place));
-            }
-            if tries == TRIES_MAX {
-                return Plan::new([], Reply::NotYetFilled(place));
-            }
-        }
-        Plan::new([], Reply::NothingToFill)
-    }
-
     /// It may have been granted since the backup that was restored: see [`Books::doubted_until`].
     ///
     /// [`Books::doubted_until`]: crate::books::Books::doubted_until
@@ -191,14 +167,27 @@ impl Scene<'_> {
         account: Option<&Account>,
         ask: &Ask,
     ) -> Result<Pick, NoPick> {
-        let excess = filter::excess_of(account, requester, ask, self.policy);
+        self.choose_among((requester, account), ask, None, &mut 0)
+    }
+
+    /// The same among some alone, or everywhere; counts the clusters that it looks at.
+    pub(super) fn choose_among(
+        &self,
+        (requester, account): (&ClusterId, Option<&Account>),
+        ask: &Ask,
+        among: Option<&[&ClusterId]>,
+        looks: &mut u64,
+    ) -> Result<Pick, NoPick> {
+        let Self { books, policy, at } = *self;
+        let excess = filter::excess_of(account, requester, ask, policy);
         if excess.is_some() || overflows(account, &ask.resources) {
             return Err(NoPick::NobodyFits);
         }
-        decision::decide(self.books, requester, ask, self.policy, self.at.time)
+        let question = Question { books, requester, ask, policy, now: at.time, grows: false };
+        decision::search(&question, among, looks)
     }
 
-    fn grant(&self, id: ReservationId, ask: &Ask, pick: Pick) -> Event {
+    pub(super) fn grant(&self, id: ReservationId, ask: &Ask, pick: Pick) -> Event {
         Event::Granted {
             id,
             amounts: ask.resources.clone(),

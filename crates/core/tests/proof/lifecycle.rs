@@ -7,7 +7,7 @@ use sublet_core::advertisement::{Advertisement, Backend};
 use sublet_core::decision::explain::Explanation;
 use sublet_core::decision::filter::Filter;
 use sublet_core::event::Event;
-use sublet_core::plan::{Action, Command, Refusal, Reply, TRIES_MAX, Which};
+use sublet_core::plan::{Action, Command, Fill, Grown, Refusal, Reply, Which};
 use sublet_core::policy::{Allowance, Policy};
 use sublet_core::reservation::{Actor, Ask, Confirmation, Phase, Reason, State};
 use sublet_core::resources::Resources;
@@ -436,16 +436,47 @@ fn waiting_requests_are_served_by_capped_priority_then_by_age_and_small_ones_may
 }
 
 #[test]
-fn one_plan_tries_so_many_of_those_who_wait_and_says_how_far_it_came() {
+fn one_plan_looks_at_so_many_for_those_who_wait_and_says_how_far_it_came() {
     let mut world = World::new(Policy::default());
     let large: Vec<_> =
-        (0..TRIES_MAX).map(|n| world.reserve("c3", &n.to_string(), waits(0, 5)).unwrap()).collect();
+        (0..3).map(|n| world.reserve("c3", &n.to_string(), waits(0, 5)).unwrap()).collect();
     let small = world.reserve("c3", "small", waits(0, 1)).unwrap();
     world.advertise("c1", 4, 4);
-    let Reply::NotYetFilled(place) = world.fill().reply else { panic!("all in one plan") };
-    assert_eq!(Some(&place.2), large.last());
-    let rest = Command::Fill { after: Some(place), floor: None };
-    assert!(matches!(world.run(&rest).unwrap().reply, Reply::Filled(place) if place.2 == small));
+    let mut fill = Fill { looks: 3, ..Fill::default() };
+    let Reply::NotYetFilled { place, looks } = fills(&mut world, &fill) else {
+        panic!("all tried")
+    };
+    assert_eq!((Some(&place.2), looks), (large.last(), 3));
+    fill.after = Some(place);
+    assert!(matches!(fills(&mut world, &fill), Reply::Filled { place, .. } if place.2 == small));
+}
+
+fn fills(world: &mut World, fill: &Fill) -> Reply {
+    let scene = (&world.books, &Command::Fill(fill.clone()), &world.policy, world.at());
+    sublet_core::plan::plan(scene.0, scene.1, scene.2, scene.3).unwrap().reply
+}
+
+#[test]
+fn who_was_tried_everywhere_is_tried_again_only_where_something_grew_or_everywhere_for_itself() {
+    let mut world = one_provider();
+    world.advertise("c2", 4, 4);
+    let waits = world.reserve("c3", "large", waits(0, 5)).unwrap();
+    world.advertise("c1", 8, 8);
+    let mut tries = |clusters: &[&str], requesters: &[&str]| {
+        let names = |names: &[&str]| names.iter().map(|name| cluster(name)).collect();
+        let grown = Some(Grown { clusters: names(clusters), requesters: names(requesters) });
+        match fills(&mut world, &Fill { grown, ..Fill::default() }) {
+            Reply::Filled { place, .. } => place.2 == waits,
+            Reply::NothingToFill { looks } => {
+                assert!(looks <= 2, "{looks} looks for one that is asked about one cluster");
+                false
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(!tries(&["c2"], &["c2"]), "it fits only where nothing grew");
+    assert!(tries(&["c1"], &[]));
+    assert!(tries(&["c2"], &["c3"]));
 }
 
 #[test]

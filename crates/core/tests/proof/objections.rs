@@ -4,7 +4,7 @@
 use crate::world::{World, ask, cluster, key, secs};
 use sublet_core::event::{Event, Note};
 use sublet_core::id::{Generation, ReservationId};
-use sublet_core::plan::{Action, Command, Plan, Reply};
+use sublet_core::plan::{Action, Command, Fill, Plan, Reply};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
 use sublet_core::resources::Resources;
@@ -201,8 +201,8 @@ fn it_objects_to_passing_over_who_waited_longer() {
     let place = world.books.ledger().waiting(None).last().unwrap().0;
     assert_eq!(place.2, second);
     let events = vec![grant(&world, second, "c1", Resources::new(1, 1))];
-    let plan = Ok(Plan { events, reply: Reply::Filled(place) });
-    let command = Command::Fill { after: None, floor: None };
+    let plan = Ok(Plan { events, reply: Reply::Filled { place, looks: 1 } });
+    let command = Command::Fill(Fill::default());
     world.model.observe(world.at(), &command, &plan, &world.policy);
     let said = world.model.objections.join("\n");
     assert!(said.contains(&first.to_string()), "{said}");

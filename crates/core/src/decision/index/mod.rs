@@ -247,11 +247,23 @@ impl Index {
         count: usize,
         resources: &Resources,
         strategy: Strategy,
-        mut accept: impl FnMut(&ClusterId) -> bool,
+        accept: impl FnMut(&ClusterId) -> bool,
     ) -> Vec<ClusterId> {
+        self.search(count, resources, strategy, accept).0
+    }
+
+    /// The same, and how many leaves were looked into beside the providers that `accept` was asked
+    /// about.
+    pub(crate) fn search(
+        &self,
+        count: usize,
+        resources: &Resources,
+        strategy: Strategy,
+        mut accept: impl FnMut(&ClusterId) -> bool,
+    ) -> (Vec<ClusterId>, u64) {
         if resources.is_zero() {
             // Nobody asks for nothing; and if, closed and full rows cannot be told from others.
-            return self.scan(resources, strategy, accept).into_iter().collect();
+            return (self.scan(resources, strategy, accept).into_iter().collect(), 0);
         }
         match strategy {
             Strategy::Headroom => Search::<Headroom>::new(self, resources, &mut accept).run(count),

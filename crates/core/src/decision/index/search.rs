@@ -47,6 +47,8 @@ pub(super) struct Search<'a, R: Ranking> {
     index: &'a Index,
     accept: &'a mut dyn FnMut(&ClusterId) -> bool,
     heap: BinaryHeap<(Merit<R>, Item)>,
+    /// Leaves that were looked into.
+    opened: u64,
 }
 
 impl<'a, R: Ranking> Search<'a, R> {
@@ -56,11 +58,16 @@ impl<'a, R: Ranking> Search<'a, R> {
         accept: &'a mut dyn FnMut(&ClusterId) -> bool,
     ) -> Self {
         let view = View { asked: Asked::new(resources), slots: &index.slots, ranking: PhantomData };
-        Self { tree: index.tree(R::BY), view, index, accept, heap: BinaryHeap::new() }
+        Self { tree: index.tree(R::BY), view, index, accept, heap: BinaryHeap::new(), opened: 0 }
     }
 
-    /// The `count` best, best first.
-    pub(super) fn run(mut self, count: usize) -> Vec<ClusterId> {
+    /// The `count` best, best first, and how many leaves were looked into for them.
+    pub(super) fn run(mut self, count: usize) -> (Vec<ClusterId>, u64) {
+        let found = self.find(count);
+        (found, self.opened)
+    }
+
+    fn find(&mut self, count: usize) -> Vec<ClusterId> {
         let mut found = Vec::new();
         // Where room is no ground of the order, it takes long to see that there is none.
         if !R::SEES_ROOM && !self.may_fit_under(self.index.by_load.root) {
@@ -138,6 +145,7 @@ impl<'a, R: Ranking> Search<'a, R> {
     }
 
     fn open_leaf(&mut self, node: u32, at: u8) {
+        self.opened = self.opened.saturating_add(1);
         let child = self.tree.nodes.get(node).and_then(|node| node.children.get(usize::from(at)));
         let Some(child) = child else { return };
         let Some(leaf) = self.tree.leaves.get(child.number) else { return };
@@ -161,7 +169,7 @@ impl<'a, R: Ranking> Search<'a, R> {
     }
 
     /// All that is left to do is to look at everything once.
-    fn sweep(mut self, count: usize) -> Vec<ClusterId> {
+    fn sweep(&mut self, count: usize) -> Vec<ClusterId> {
         let mut found: Vec<(Merit<R>, &ClusterId)> = Vec::new();
         for (summary, leaf) in self.index.by_load.leaves() {
             let hopeless = |hope| !enters(&found, count, hope);
@@ -170,6 +178,7 @@ impl<'a, R: Ranking> Search<'a, R> {
             {
                 continue;
             }
+            self.opened = self.opened.saturating_add(1);
             let (view, accept) = (&self.view, &mut self.accept);
             view.each_fitting(summary, leaf, |(guess, rank), at, exact| {
                 if !enters(&found, count, (guess, rank)) {

@@ -5,7 +5,7 @@ use super::{
     Stage, Stamp, Story, amount,
 };
 use sublet_core::decision::Strategy;
-use sublet_core::plan::{EVENTS_MAX, Reply, Which};
+use sublet_core::plan::{EVENTS_MAX, Fill, Reply, Which};
 use sublet_core::reservation::{Actor, Ask, Confirmation, Reason};
 
 /// Scores are compared with this tolerance: the core rounds shares down.
@@ -205,11 +205,14 @@ impl Model {
                     None => self.judge_choice(requester, ask, result),
                 }
             }
-            Command::Fill { after, floor } => {
+            Command::Fill(Fill { after, floor, .. }) => {
                 let place = |s: &Story| (std::cmp::Reverse(s.priority), s.asked);
                 let of = |id: &ReservationId| self.stories.get(id).map(place);
                 let filled = match result.as_ref().map(|plan| &plan.reply) {
-                    Ok(Reply::Filled(found) | Reply::NotYetFilled(found)) => of(&found.2),
+                    Ok(
+                        Reply::Filled { place: found, .. }
+                        | Reply::NotYetFilled { place: found, .. },
+                    ) => of(&found.2),
                     _ => None,
                 };
                 let after = after.and_then(|after| of(&after.2));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sublet_core::advertisement::{Advertisement, Capabilities, GrantReport, Number};
 use sublet_core::event::{Event, Subject};
 use sublet_core::id::{ClusterId, Generation, ReservationId};
-use sublet_core::plan::{Action, Command, Plan, Refusal, Reply, Which};
+use sublet_core::plan::{Action, Command, Fill, Plan, Refusal, Reply, Which};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::{Actor, Ask, Hindrance, Reservation};
 use sublet_core::resources::{Kind, Limits, Resources};
@@ -199,7 +199,8 @@ impl Player {
             },
             Op::Fill { floor, after } => {
                 let first = self.world.books.ledger().waiting(None).next().map(|(place, _)| place);
-                Command::Fill { after: first.filter(|_| *after), floor: *floor }
+                let after = first.filter(|_| *after);
+                Command::Fill(Fill { after, floor: *floor, ..Fill::default() })
             }
             Op::Sweep => Command::Sweep { expire: true },
             Op::Release { nth, by } => {

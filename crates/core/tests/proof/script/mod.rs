@@ -13,7 +13,7 @@ use line::Line;
 use sublet_core::advertisement::{Advertisement, Capabilities};
 use sublet_core::event::Subject;
 use sublet_core::id::{Generation, ReservationId};
-use sublet_core::plan::{Action, Command, Plan, Refusal, Reply, Which};
+use sublet_core::plan::{Action, Command, Fill, Plan, Refusal, Reply, Which};
 use sublet_core::policy::{Allowance, Policy};
 use sublet_core::quantity::Round;
 use sublet_core::reservation::{Actor, Ask};
@@ -102,10 +102,10 @@ impl Script {
     fn fill(&mut self) {
         let mut after = None;
         loop {
-            let plan = self.world.run(&Command::Fill { after, floor: None }).unwrap();
+            let plan = self.world.run(&Command::Fill(Fill { after, ..Fill::default() })).unwrap();
             match plan.reply {
-                Reply::Filled(place) => after = Some(place),
-                Reply::NotYetFilled(place) => {
+                Reply::Filled { place, .. } => after = Some(place),
+                Reply::NotYetFilled { place, .. } => {
                     after = Some(place);
                     continue;
                 }

@@ -13,7 +13,7 @@ use sublet_core::id::{ClusterId, Key, ReservationId, Revision};
 use sublet_core::instruction::{self, Duty, Side};
 use sublet_core::invariants;
 use sublet_core::ledger::{Ledger, Stamp};
-use sublet_core::plan::{self, Action, Command, Plan, Refusal, Reply, Which};
+use sublet_core::plan::{self, Action, Command, Fill, Plan, Refusal, Reply, Which};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::{Actor, Ask, Grant, Phase, Reservation};
 use sublet_core::resources::Resources;
@@ -322,19 +322,19 @@ impl World {
     }
 
     pub(crate) fn fill(&mut self) -> Plan {
-        self.run(&Command::Fill { after: None, floor: None }).unwrap()
+        self.run(&Command::Fill(Fill::default())).unwrap()
     }
 
     /// Tries everybody who waits, piece by piece, until nobody is left to try.
     pub(crate) fn fill_all(&mut self) {
-        let (mut after, floor) = (None, None);
-        while let Reply::Filled(place) | Reply::NotYetFilled(place) =
-            self.run(&Command::Fill { after, floor }).unwrap().reply
+        let mut fill = Fill { looks: 8, ..Fill::default() };
+        while let Reply::Filled { place, .. } | Reply::NotYetFilled { place, .. } =
+            self.run(&Command::Fill(fill.clone())).unwrap().reply
         {
-            after = Some(place);
+            fill.after = Some(place);
         }
         self.model.judge_rest(self.at());
-        self.check(&Command::Fill { after, floor });
+        self.check(&Command::Fill(fill));
     }
 
     pub(crate) fn reservation(&self, id: ReservationId) -> &Reservation {
