@@ -30,13 +30,18 @@ pub fn problem_of(refusal: &Refusal) -> Problem {
         Refusal::Phase(phase) => details.phase = Some(phase.to_string()),
         Refusal::Generation(newest) => details.generation = Some(newest.0),
         Refusal::Ask(error) => return asked(error),
-        Refusal::TooLong { what, limit } => {
+        Refusal::TooLong { what, limit, why } => {
             details.field = Some((*what).to_owned());
             details.limit = Some(limit.to_string());
+            details.explanation = why.as_deref().map(Into::into);
         }
-        Refusal::TooManyReservations(most)
-        | Refusal::TooManyKeys { most, .. }
-        | Refusal::TooManyWaiting(most) => details.limit = Some(most.to_string()),
+        Refusal::TooManyWaiting { most, why } => {
+            details.limit = Some(most.to_string());
+            details.explanation = Some(why.as_ref().into());
+        }
+        Refusal::TooManyReservations(most) | Refusal::TooManyKeys { most, .. } => {
+            details.limit = Some(most.to_string());
+        }
         Refusal::InUse(used) => details.limit = Some(used.to_string()),
         Refusal::TextTooLong(most) => {
             details.field = Some("why".to_owned());
@@ -53,6 +58,12 @@ pub fn problem_seen_by(refusal: &Refusal, visibility: Visibility) -> Problem {
     let (why, cut) = match refusal {
         Refusal::NobodyFits(why) => (why, Refusal::NobodyFits(seen(why))),
         Refusal::OnlySuspects(why) => (why, Refusal::OnlySuspects(seen(why))),
+        Refusal::TooManyWaiting { most, why } => {
+            (why, Refusal::TooManyWaiting { most: *most, why: seen(why) })
+        }
+        Refusal::TooLong { what, limit, why: Some(why) } => {
+            (why, Refusal::TooLong { what, limit: *limit, why: Some(seen(why)) })
+        }
         whole => return problem_of(whole),
     };
     let mut problem = problem_of(&cut);
@@ -73,7 +84,7 @@ fn code(refusal: &Refusal) -> Code {
         Refusal::TooLong { .. } => Code::TooLong,
         Refusal::TooManyReservations(_) => Code::TooManyReservations,
         Refusal::TooManyKeys { .. } => Code::TooManyKeys,
-        Refusal::TooManyWaiting(_) => Code::TooManyWaiting,
+        Refusal::TooManyWaiting { .. } => Code::TooManyWaiting,
         Refusal::InUse(_) => Code::InUse,
         Refusal::ProviderIsOld => Code::ProviderTooOld,
         Refusal::Revoked => Code::CertificateRevoked,

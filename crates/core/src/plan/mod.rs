@@ -15,7 +15,7 @@ mod operate;
 mod reserve;
 mod sweep;
 
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use crate::advertisement::Advertisement;
 use crate::books::Books;
@@ -251,12 +251,14 @@ pub enum Refusal {
     #[error(transparent)]
     Ask(#[from] AskError),
     /// Longer than the operator lets it.
-    #[error("the longest {what} here is {limit}: ask for no more than that")]
+    #[error("the longest {what} here is {limit}: ask for no more than that{}", now(why.as_deref()))]
     TooLong {
         /// Which of them.
         what: &'static str,
         /// The limit.
         limit: Span,
+        /// Why it would have to wait at all, if that is too long.
+        why: Option<Box<Explanation>>,
     },
     /// Too many at once.
     #[error("you have {0} live reservations, which is the most you may have: release one first")]
@@ -273,8 +275,16 @@ pub enum Refusal {
         kept: Span,
     },
     /// Too many wait at once.
-    #[error("{0} requests wait already, which is the most: ask without waiting, or later")]
-    TooManyWaiting(u32),
+    #[error(
+        "{most} requests wait already, which is the most: ask without waiting, or later{}",
+        now(Some(why))
+    )]
+    TooManyWaiting {
+        /// The most.
+        most: u32,
+        /// Why it would have to wait.
+        why: Box<Explanation>,
+    },
     /// Pods use what is to be taken away.
     #[error("pods use {0}, which is more than this: move them away first")]
     InUse(Resources),
@@ -287,6 +297,10 @@ pub enum Refusal {
     /// A text that is kept must be short.
     #[error("the reason or name is longer than {0} characters: shorten it")]
     TextTooLong(usize),
+}
+
+fn now(why: Option<&Explanation>) -> String {
+    why.map(|why| format!("; nothing fits now: {why}")).unwrap_or_default()
 }
 
 /// Events and the reply to give once they are durable.

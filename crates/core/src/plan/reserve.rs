@@ -70,8 +70,8 @@ impl Scene<'_> {
             Err(no) => match ask.wait.filter(|wait| !wait.is_zero()) {
                 None => Err(self.refuse(no, requester, ask)),
                 Some(wait) => {
-                    self.check_queue(requester, wait)?;
                     let why = self.why_not(requester, ask);
+                    let why = self.check_queue(requester, wait, why)?;
                     let (requester, key, ask) = (requester.clone(), key.clone(), ask.clone());
                     let until = self.after(wait);
                     let asked = Event::Requested { id, requester, key, ask, priority, until };
@@ -141,24 +141,32 @@ impl Scene<'_> {
     pub(super) fn check_duration(&self, duration: Option<Span>) -> Result<(), Refusal> {
         match self.policy.duration_max {
             Some(limit) if duration.is_some_and(|duration| duration > limit) => {
-                Err(Refusal::TooLong { what: "duration", limit })
+                Err(Refusal::TooLong { what: "duration", limit, why: None })
             }
             _ => Ok(()),
         }
     }
 
-    /// May one more wait, of all and of this requester's?
-    fn check_queue(&self, requester: &ClusterId, wait: Span) -> Result<(), Refusal> {
+    /// May one more wait, of all and of this requester's? Hands back why it has to.
+    fn check_queue(
+        &self,
+        requester: &ClusterId,
+        wait: Span,
+        why: explain::Explanation,
+    ) -> Result<explain::Explanation, Refusal> {
         let (limit, ledger) = (self.policy.wait_max, self.books.ledger());
         if wait > limit {
-            return Err(Refusal::TooLong { what: "wait", limit });
+            return Err(Refusal::TooLong { what: "wait", limit, why: Some(Box::new(why)) });
         }
         let theirs = ledger.account(requester).map_or(0, |account| account.waiting);
         let all = u32::try_from(ledger.waiting_count()).unwrap_or(u32::MAX);
         let most = self.policy.allowance(requester).waiting_max;
         let counts = [(theirs, most), (all, self.policy.waiting_max)];
         let full = counts.into_iter().find(|(waiting, most)| waiting >= most);
-        full.map_or(Ok(()), |(_, most)| Err(Refusal::TooManyWaiting(most)))
+        match full {
+            Some((_, most)) => Err(Refusal::TooManyWaiting { most, why: Box::new(why) }),
+            None => Ok(why),
+        }
     }
 
     fn choose(

@@ -1,12 +1,13 @@
 //! What the core refuses, as a client is told.
 
-use sublet_core::decision::explain::{Explanation, Refused};
+use sublet_core::decision::explain::{Explanation, Nearest, Refused};
 use sublet_core::id::{Generation, ReservationId};
 use sublet_core::plan::Refusal;
+use sublet_core::policy::Visibility;
 use sublet_core::reservation::{AskError, Phase};
 use sublet_core::resources::{Kind, Resources};
 use sublet_core::time::Span;
-use sublet_wire::{Code, Shape, problem_of};
+use sublet_wire::{Code, Shape, problem_of, problem_seen_by};
 
 fn why(clusters: u64) -> Box<Explanation> {
     Box::new(Explanation::Refused(Refused { clusters, ..Refused::default() }))
@@ -23,10 +24,14 @@ fn every_refusal_has_its_code_and_status() {
         (Refusal::Phase(Phase::Released), Code::WrongPhase, 409),
         (Refusal::Generation(Generation(3)), Code::UnknownGeneration, 409),
         (Refusal::Ask(AskError::Nothing(Kind::Cpu)), Code::InvalidField, 400),
-        (Refusal::TooLong { what: "wait", limit: Span::from_secs(60) }, Code::TooLong, 400),
+        (
+            Refusal::TooLong { what: "wait", limit: Span::from_secs(60), why: Some(why(1)) },
+            Code::TooLong,
+            400,
+        ),
         (Refusal::TooManyReservations(5), Code::TooManyReservations, 409),
         (Refusal::TooManyKeys { most: 5, kept: Span::from_secs(60) }, Code::TooManyKeys, 409),
-        (Refusal::TooManyWaiting(5), Code::TooManyWaiting, 409),
+        (Refusal::TooManyWaiting { most: 5, why: why(1) }, Code::TooManyWaiting, 409),
         (Refusal::InUse(Resources::new(1, 1)), Code::InUse, 409),
         (Refusal::ProviderIsOld, Code::ProviderTooOld, 409),
         (Refusal::Revoked, Code::CertificateRevoked, 403),
@@ -52,7 +57,7 @@ fn where_the_go_broker_has_words_they_come_first() {
     for refusal in [
         Refusal::Ask(AskError::NoTime),
         Refusal::Ask(AskError::TooLong("duration")),
-        Refusal::TooLong { what: "duration", limit },
+        Refusal::TooLong { what: "duration", limit, why: None },
     ] {
         assert!(said(refusal).starts_with("Invalid duration: "));
     }
@@ -67,6 +72,33 @@ fn details_come_with_the_code() {
     assert_eq!(phase.details.phase.as_deref(), Some("Releasing"));
     let constraint = problem_of(&Refusal::Ask(AskError::Constraint));
     assert_eq!(constraint.details.field.as_deref(), Some("constraints"));
+}
+
+#[test]
+fn who_may_not_wait_is_told_why_it_would_have_to_as_far_as_it_may_see() {
+    let near = || Nearest {
+        cluster: "c2".parse().unwrap(),
+        less: Some(Resources::new(2000, 0)),
+        more: None,
+        cap: None,
+    };
+    let why = || {
+        let refused = Refused { clusters: 2, nearest: vec![near()], ..Refused::default() };
+        Box::new(Explanation::Refused(refused))
+    };
+    let limit = Span::from_secs(60);
+    for refusal in [
+        Refusal::TooManyWaiting { most: 5, why: why() },
+        Refusal::TooLong { what: "wait", limit, why: Some(why()) },
+    ] {
+        let problem = problem_seen_by(&refusal, Visibility::Names);
+        assert!(problem.error.contains("nothing fits now: of 2 clusters"), "{}", problem.error);
+        assert!(problem.error.contains("2 cores less on c2"), "{}", problem.error);
+        assert!(problem.details.explanation.unwrap().text.contains("on c2"));
+        let problem = problem_seen_by(&refusal, Visibility::Counts);
+        assert!(!problem.error.contains("c2"), "{}", problem.error);
+        assert!(!problem.details.explanation.unwrap().text.contains("c2"));
+    }
 }
 
 #[test]
