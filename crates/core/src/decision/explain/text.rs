@@ -182,7 +182,7 @@ impl Display for Amounts<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let amounts = self.amounts.iter().map(|(kind, amount)| {
             let below = self.below.map_or(u64::MAX, |below| below.get(&kind));
-            Amount { kind, amount, below }
+            Amount { kind, many: amount, below }
         });
         list(f, &amounts.collect::<Vec<_>>(), " and ")
     }
@@ -190,26 +190,26 @@ impl Display for Amounts<'_> {
 
 struct Amount {
     kind: Kind,
-    amount: u64,
+    many: u64,
     below: u64,
 }
 
 impl Display for Amount {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { kind, amount, below } = self;
+        let Self { kind, many, below } = self;
         match kind {
             Kind::Cpu => {
-                let unit = if *amount == 1000 { "core" } else { "cores" };
-                decimal(f, amount / 1000, amount % 1000, 3)?;
+                let unit = if *many == 1000 { "core" } else { "cores" };
+                decimal(f, many / 1000, many % 1000, 3)?;
                 write!(f, " {unit}")
             }
-            Kind::Memory => bytes(f, *amount, *below),
+            Kind::Memory => bytes(f, *many, *below),
             Kind::Storage => {
-                bytes(f, *amount, *below)?;
+                bytes(f, *many, *below)?;
                 f.write_str(" of storage")
             }
-            Kind::Gpu => write!(f, "{amount} GPU{}", if *amount == 1 { "" } else { "s" }),
-            Kind::Extended(name) => write!(f, "{amount} {}", name.as_str()),
+            Kind::Gpu => write!(f, "{many} GPU{}", if *many == 1 { "" } else { "s" }),
+            Kind::Extended(name) => write!(f, "{many} {}", name.as_str()),
         }
     }
 }
