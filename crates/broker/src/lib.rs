@@ -18,7 +18,6 @@ pub mod server;
 pub mod authorize;
 pub mod http;
 pub mod mail;
-pub mod secure;
 mod reload;
 mod census;
 mod audit;

@@ -25,7 +25,7 @@ use crate::census;
 use crate::clock::Machine;
 use crate::config::{Address, Config};
 use crate::engine::{self, Account, Keeping, Options};
-use crate::http::{App, router};
+use crate::http::{App, believed, router};
 use crate::limits::Limits;
 use crate::listen::{Addresses, Listeners};
 use crate::mail::{self, Mail};
@@ -35,7 +35,6 @@ use crate::policy::{self, Source};
 use crate::random::{self, RequestIds};
 use crate::reload::{self, Teller};
 use crate::revoked::Shut;
-use crate::secure;
 use crate::server::Server;
 use crate::sparing::Sparing;
 use crate::tls::{self, Places, Tls};
@@ -251,7 +250,7 @@ impl Broker {
             });
             return;
         };
-        let page = secure::believed(page, Arc::clone(&self.app));
+        let page = believed(page, Arc::clone(&self.app));
         let secure = self.server(&tls, stops).run(listener, page);
         self.own("metrics", async { secure.await.map_err(part("metrics")) });
         if !Arc::ptr_eq(&tls, &edge.tls) {

@@ -179,7 +179,8 @@ impl Server {
             let left_out = self.turned_away.line(address.ip(), self.machine.read().monotonic)?;
             let caller =
                 identity.as_ref().map_or_else(|_| "nobody".into(), |i| i.caller.to_string());
-            tracing::warn!(caller, %address, left_out, "has too many connections");
+            let said = "it has as many connections as it may have";
+            tracing::info!(target: AUDIT, caller, %address, said, left_out, "denied: connection");
             return None;
         };
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");

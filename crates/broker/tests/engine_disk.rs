@@ -3,8 +3,8 @@
 mod gated;
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
@@ -12,8 +12,10 @@ use std::time::Duration;
 use gated::Gated;
 use sublet_broker::engine::{self, Answer, Failure, Handle, Options, Running, Settled, Ticket};
 use sublet_core::advertisement::Advertisement;
+use sublet_core::books::Books;
+use sublet_core::event::Subject;
 use sublet_core::id::{ClusterId, Revision};
-use sublet_core::plan::{Command, Refusal, Which};
+use sublet_core::plan::{Action, Command, Refusal, Which};
 use sublet_core::policy::Policy;
 use sublet_core::reservation::{Actor, Ask, Phase};
 use sublet_core::resources::Resources;
@@ -279,4 +281,44 @@ fn what_came_while_the_disk_was_busy_is_written_together() {
     }
     assert_eq!(log.head().unwrap().revision, head.next().next(), "more records than one");
     engine.stop().unwrap();
+}
+
+#[test]
+fn a_revocation_that_is_answered_holds_also_while_others_look_at_much() {
+    let log = Gated::default();
+    let running = start(&log, &Arc::new(Policy::default()), 8192);
+    let _opens = Opens(log.clone());
+    let (handle, revoked) = (running.handle(), running.handle().revoked());
+    let subject = Subject::Cluster(cluster("c1"));
+    let action = Action::Revoke(subject.clone());
+    let command = Command::Operate { operator: "ada".into(), why: String::new(), action };
+    let mut answer = Some(Awaited::of(handle.submit(command).unwrap()));
+    until("the revocation is at the gate", || log.reached() == [WRITING]);
+    let (begins, begun) = std::sync::mpsc::sync_channel(1);
+    let (let_go, gate) = std::sync::mpsc::sync_channel::<()>(1);
+    let first = move |_: &Books, _| {
+        begins.try_send(()).ok();
+        gate.recv().ok();
+    };
+    drop(handle.survey(first).unwrap());
+    begun.recv().unwrap();
+    // Those who wait behind it look at whether the answer is out, and whether it is true then.
+    let (says, said) = std::sync::mpsc::channel();
+    let looks = Arc::new(Mutex::new(move || {
+        let Some(awaited) = &mut answer else { return };
+        if awaited.is_told().is_some() {
+            answer = None;
+            says.send(revoked.borrow().contains_key(&subject)).ok();
+        } else {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }));
+    for _ in 0..5000 {
+        let looks = Arc::clone(&looks);
+        drop(handle.survey(move |_, _| looks.lock().unwrap()()).unwrap());
+    }
+    log.admit(1);
+    let_go.send(()).unwrap();
+    drop(looks);
+    assert_eq!(said.recv(), Ok(true), "the answer came before what it says was so");
 }

@@ -4,7 +4,7 @@
 
 use clap::Args;
 
-use crate::lines::Format;
+use crate::lines::{Format, Level};
 
 /// Yes or no, in any of Go's spellings.
 pub fn boolean(text: &str) -> Result<bool, &'static str> {
@@ -31,6 +31,12 @@ pub struct Framework {
     #[arg(long, hide = true, env = "SUBLET_ZAP_DEVEL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = boolean)]
     zap_devel: Option<bool>,
+    /// The format in its own words.
+    #[arg(long, hide = true, env = "SUBLET_ZAP_ENCODER", value_enum, ignore_case = true)]
+    zap_encoder: Option<Format>,
+    /// What is logged.
+    #[arg(long, hide = true, env = "SUBLET_ZAP_LOG_LEVEL", value_parser = Level::read)]
+    zap_log_level: Option<Level>,
     #[arg(long, hide = true, env = "SUBLET_ZAP_STACKTRACE_LEVEL")]
     zap_stacktrace_level: Option<String>,
     #[arg(long, hide = true, env = "SUBLET_ZAP_TIME_ENCODING")]
@@ -61,9 +67,16 @@ impl Framework {
         self.given().map(|(name, _)| name).filter(|name| *name != Self::DEVEL)
     }
 
-    /// As the Go system: lines for people in development mode, which is its default, else JSON.
+    /// As the Go system: lines for people in development mode, which is its default, else JSON; unless
+    /// the format itself was said.
     pub fn format(&self) -> Format {
-        if self.zap_devel == Some(false) { Format::Json } else { Format::Text }
+        let by_mode = if self.zap_devel == Some(false) { Format::Json } else { Format::Text };
+        self.zap_encoder.unwrap_or(by_mode)
+    }
+
+    /// What is logged; in either mode the same, if nothing was said.
+    pub fn level(&self) -> Level {
+        self.zap_log_level.unwrap_or(Level::Info)
     }
 }
 
@@ -94,6 +107,20 @@ mod tests {
         for text in ["", "yes", "no", "tRUE", "2", " true"] {
             assert!(boolean(text).is_err(), "{text:?}");
             assert!(read(&[&format!("--enable-http2={text}")]).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_format_and_the_level_of_log_lines_are_also_variables_of_their_own() {
+        let said = read(&["--zap-encoder=JSON", "--zap-log-level=2"]).unwrap();
+        assert_eq!((said.format(), said.level()), (Format::Json, Level::Debug));
+        let said = read(&["--zap-devel=false", "--zap-encoder=console"]).unwrap();
+        assert_eq!((said.format(), said.level()), (Format::Text, Level::Info));
+        assert_eq!(said.without_effect().count(), 0);
+        for argument in Framework::augment_args(Command::new("x")).get_arguments() {
+            let name = argument.get_long().unwrap().to_uppercase().replace('-', "_");
+            let variable = argument.get_env().unwrap().to_string_lossy().into_owned();
+            assert_eq!(variable, format!("SUBLET_{name}"));
         }
     }
 

@@ -8,6 +8,11 @@ pub const ADVERTISEMENT_BODY_MAX: usize = 4 << 20;
 pub const BODY_MAX: usize = 64 << 10;
 /// The longest document that is read at all, an answer of the broker included.
 pub const DOCUMENT_MAX: usize = 16 << 20;
+/// The most items that are read of a list whose items set no bound of their own: as many as the
+/// broker itself shows in one list, and an older Go broker in a document that is read.
+pub const LIST_MAX: usize = 20_000;
+/// The most members that are read of an object whose names are free, such as labels.
+pub const NAMES_MAX: usize = 256;
 /// The longest line of the stream of instructions; real ones have a few hundred bytes.
 pub const LINE_MAX: usize = 256 << 10;
 /// What a page of a list has when nobody says how much.

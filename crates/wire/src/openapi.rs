@@ -104,7 +104,8 @@ fn operation(route: &Route) -> Value {
         operation["parameters"] = parameters.into();
     }
     if route.request != Body::None {
-        operation["requestBody"] = json!({ "required": true, "content": content(route.request) });
+        operation["requestBody"] =
+            json!({ "required": !route.may_be_empty, "content": content(route.request) });
     }
     operation
 }

@@ -202,6 +202,11 @@ impl From<Invalid> for Problem {
 impl From<decode::Error> for Problem {
     fn from(error: decode::Error) -> Self {
         let field = match &error {
+            decode::Error::TooMany { path, most } => {
+                let mut problem = Self::from(Invalid::said(path, error.to_string()));
+                problem.details.limit = Some(most.to_string());
+                return problem;
+            }
             decode::Error::Malformed { path, .. } if !path.is_empty() => Some(path.clone()),
             _ => None,
         };

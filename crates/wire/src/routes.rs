@@ -66,6 +66,8 @@ pub struct Route {
     pub query: &'static [Parameter],
     /// What is sent.
     pub request: Body,
+    /// Whether nothing may be sent instead, which is as good as `{}`.
+    pub may_be_empty: bool,
     /// The statuses of success, and what is answered with each.
     pub answers: &'static [(u16, Body)],
     /// How its errors look.
@@ -146,12 +148,17 @@ const fn route(
     summary: &'static str,
 ) -> Route {
     let (query, request, answers, shape) = (&[], Body::None, DONE, Shape::Json);
-    Route { method, path, name, summary, query, request, answers, shape }
+    let may_be_empty = false;
+    Route { method, path, name, summary, query, request, may_be_empty, answers, shape }
 }
 
 impl Route {
     const fn taking(self, request: &'static str) -> Self {
         Self { request: Body::Json(request), ..self }
+    }
+
+    const fn perhaps_taking(self, request: &'static str) -> Self {
+        Self { may_be_empty: true, ..self.taking(request) }
     }
 
     const fn asking(self, query: &'static [Parameter]) -> Self {
@@ -206,7 +213,12 @@ pub const ROUTES: &[Route] = &[
     )
     .asking(&[
         parameter("clusterID", "Only those of this cluster; a cluster may name itself alone."),
-        parameter("role", "Only those with the cluster as `requester` or as `provider`."),
+        parameter(
+            "role",
+            "Only those with the cluster as `requester` or as `provider`. With `clusterID` and this \
+             alone a cluster asks as older Go agents do: it gets what is live, in one list of at most \
+             20 000, and no `next`.",
+        ),
         parameter("phase", "Only those in this phase."),
         LIMIT,
         AFTER,
@@ -236,7 +248,7 @@ pub const ROUTES: &[Route] = &[
     )
     .giving(&[(200, Body::Json("Explanation"))]),
     route(Method::Post, paths::RENEW, "renew", "Lets a reservation run for so long from now.")
-        .taking("Renewal")
+        .perhaps_taking("Renewal")
         .giving(CHANGED),
     route(
         Method::Post,
@@ -262,7 +274,7 @@ pub const ROUTES: &[Route] = &[
     .taking("Acknowledgement")
     .giving(CHANGED),
     route(Method::Post, paths::FAIL, "fail", "One side says that the clusters cannot be joined.")
-        .taking("Failed")
+        .perhaps_taking("Failed")
         .giving(CHANGED),
     route(
         Method::Get,

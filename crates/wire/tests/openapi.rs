@@ -55,6 +55,16 @@ fn every_reference_leads_somewhere() {
 }
 
 #[test]
+fn a_body_is_required_where_the_broker_does_not_do_without_it() {
+    let document = document();
+    let optional = ROUTES.iter().filter(|route| {
+        let method = route.method.as_str().to_ascii_lowercase();
+        document["paths"][route.path][method]["requestBody"]["required"] == false
+    });
+    assert_eq!(optional.map(|route| route.name).collect::<Vec<_>>(), ["renew", "fail"]);
+}
+
+#[test]
 fn every_code_is_in_it() {
     let document = document();
     let codes = document["components"]["schemas"]["Code"]["oneOf"].as_array().expect("codes");

@@ -54,8 +54,11 @@ where
             Some(value)
         }
         Err(error) => {
-            let Error::Malformed { what, .. } = &error else { return None };
-            assert!(!what.is_empty());
+            let (Error::Malformed { what: said, .. } | Error::TooMany { path: said, .. }) = &error
+            else {
+                return None;
+            };
+            assert!(!said.is_empty());
             assert_eq!(Problem::from(error).status(), 400);
             None
         }

@@ -137,12 +137,11 @@ pub struct Flags {
     #[arg(long, env = "SUBLET_ADDRESS_FILE", value_name = "FILE", value_parser = path())]
     pub address_file: Option<PathBuf>,
     /// How log lines look.
-    #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum, ignore_case = true)]
+    #[arg(long, env = "SUBLET_LOG_FORMAT", value_enum, ignore_case = true)]
     pub log_format: Option<Format>,
-    /// What is logged: debug, info, warn or error; any of zap's numbers is debug.
-    #[arg(long, alias = "zap-log-level", env = "SUBLET_LOG_LEVEL", value_name = "LEVEL",
-          default_value = "info", value_parser = Level::read)]
-    pub log_level: Level,
+    /// What is logged: debug, info, warn or error; any of zap's numbers is debug [default: info]
+    #[arg(long, env = "SUBLET_LOG_LEVEL", value_name = "LEVEL", value_parser = Level::read)]
+    pub log_level: Option<Level>,
     /// Prints the configuration that results, and ends.
     #[arg(long)]
     pub print_config: bool,

@@ -225,7 +225,7 @@ impl Config {
             metrics_cert_path,
             address_file: given(flags.address_file.as_deref()).map(Path::to_owned),
             log_format: flags.log_format.unwrap_or_else(|| flags.legacy.framework.format()),
-            log_level: flags.log_level,
+            log_level: flags.log_level.unwrap_or_else(|| flags.legacy.framework.level()),
             without_effect: unused.chain(flags.legacy.without_effect()).collect(),
             peering,
             cost: cost(flags),

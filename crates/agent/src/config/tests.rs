@@ -190,7 +190,7 @@ fn what_is_wrong_is_named() {
         (&["--health-probe-bind-address=8081"], "--health-probe-bind-address"),
         (&["--no-such-flag"], "--no-such-flag"),
         (&["--leader-elect=yes"], "--leader-elect"),
-        (&["--zap-log-level=0"], "--log-level"),
+        (&["--zap-log-level=0"], "--zap-log-level"),
     ] {
         let said = resolve(typed).unwrap_err();
         assert!(said.contains(named), "{typed:?}: {said}");

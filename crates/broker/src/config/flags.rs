@@ -95,12 +95,11 @@ pub struct Flags {
           value_parser = bytes)]
     pub log_history_size: u64,
     /// How log lines look [default: text, or json with --zap-devel=false]
-    #[arg(long, alias = "zap-encoder", env = "SUBLET_LOG_FORMAT", value_enum, ignore_case = true)]
+    #[arg(long, env = "SUBLET_LOG_FORMAT", value_enum, ignore_case = true)]
     pub log_format: Option<Format>,
-    /// What is logged: debug, info, warn or error; any of zap's numbers is debug.
-    #[arg(long, alias = "zap-log-level", env = "SUBLET_LOG_LEVEL", value_name = "LEVEL",
-          default_value = "info", value_parser = Level::read)]
-    pub log_level: Level,
+    /// What is logged: debug, info, warn or error; any of zap's numbers is debug [default: info]
+    #[arg(long, env = "SUBLET_LOG_LEVEL", value_name = "LEVEL", value_parser = Level::read)]
+    pub log_level: Option<Level>,
     /// Prints the configuration that results as flags, one a line, and ends.
     #[arg(long)]
     pub print_config: bool,

@@ -105,7 +105,7 @@ impl Config {
             metrics_cert_path: flags.metrics_secure.then(|| metrics_places(flags)),
             address_file: flags.address_file.clone(),
             log_format: flags.log_format.unwrap_or_else(|| flags.ignored.framework.format()),
-            log_level: flags.log_level,
+            log_level: flags.log_level.unwrap_or_else(|| flags.ignored.framework.level()),
             connections_max: some("connections-max", flags.connections_max)?,
             cluster_connections_max: some(
                 "cluster-connections-max",
@@ -268,7 +268,7 @@ mod tests {
             ("--snapshot-records=0", "--snapshot-records"),
             ("--no-such-flag", "--no-such-flag"),
             ("--metrics-secure=yes", "--metrics-secure"),
-            ("--zap-log-level=0", "--log-level"),
+            ("--zap-log-level=0", "--zap-log-level"),
             ("--zap-log-level=loud", "loud"),
         ] {
             let said = resolve(&[typed]).unwrap_err();

@@ -47,7 +47,7 @@ fn known(flags: &Flags, config: &Config) -> Vec<Line> {
         ("log-history", Some(flags.log_history.to_string())),
         ("log-history-size", Some(Kind::Memory.quantity(flags.log_history_size).to_string())),
         ("log-format", name(config.log_format.to_possible_value())),
-        ("log-level", name(flags.log_level.to_possible_value())),
+        ("log-level", name(config.log_level.to_possible_value())),
     ]
 }
 

@@ -133,7 +133,7 @@ impl Planner {
 
     pub(super) fn run(mut self, messages: Receiver<Message>) -> Result<(), Error> {
         let result = self.plan_until_stopped(&messages);
-        tell(self.due.drain(..));
+        self.tell_due();
         tell(self.engine.halt());
         // Nobody waits for what the keeping thread still has to do, neither for an answer nor to
         // hear that this is the end.
@@ -165,7 +165,7 @@ impl Planner {
                 self.take(message, &mut work)?;
             }
             if self.engine.will_look_at_much() {
-                tell(self.due.drain(..));
+                self.tell_due();
             }
             let reading = self.machine.read();
             self.plan_anew_if_late(reading)?;
@@ -174,8 +174,7 @@ impl Planner {
             self.note_if_due(reading.monotonic);
             self.write_if_idle(reading.monotonic)?;
             self.outlets.desk.follow_if_due(&self.machine)?;
-            self.tell_watchers();
-            tell(self.due.drain(..));
+            self.tell_due();
             if self.stopping && self.engine.is_done() {
                 return Ok(());
             }
@@ -288,6 +287,13 @@ impl Planner {
         self.unnoted.iter().filter_map(|cluster| market.entry(cluster).cloned()).collect()
     }
 
+    /// Tells the answers that are due. What was committed is shown first: a revocation that is
+    /// answered holds.
+    fn tell_due(&mut self) {
+        self.tell_watchers();
+        tell(self.due.drain(..));
+    }
+
     fn tell_watchers(&mut self) {
         let changes = self.engine.changes();
         if let Some(revoked) = changes.revoked {
@@ -322,7 +328,7 @@ impl Planner {
         self.outlets.written.fetch_add(bytes, Ordering::Relaxed);
         if self.outlets.desk.is_quick(&batch) {
             // Nobody who has an answer waits for the disk with us.
-            tell(self.due.drain(..));
+            self.tell_due();
         }
         let commit = self.outlets.desk.write(batch, &self.machine)?;
         commit.map_or(Ok(()), |commit| self.written(commit))

@@ -7,10 +7,9 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Limited};
 use sublet_wire::{Code, Problem, limits};
 
-use super::app::App;
 use super::call::{Call, busy};
+use crate::admission::{Admission, Share, Turn};
 use crate::authorize::Endpoint;
-use crate::connection::Peer;
 
 /// What is read of a body that is too long after that is known, as Go's server does.
 const DISCARDED_MAX: usize = 256 * 1024;
@@ -29,7 +28,7 @@ pub(super) async fn read(call: &Call, mut body: Body) -> Result<Bytes, Problem> 
         discard(body).await;
         return Err(too_large(most));
     }
-    let read = collect(app, peer, &mut body, most);
+    let read = collect(&app.admission, &peer.share, &mut body, most);
     match tokio::time::timeout(app.limits.body, read).await {
         Ok(Ok(read)) => Ok(read),
         Ok(Err(problem)) => {
@@ -43,9 +42,15 @@ pub(super) async fn read(call: &Call, mut body: Body) -> Result<Bytes, Problem> 
     }
 }
 
-/// A few large bodies at a time, so that they cannot fill the memory together. Whoever has sent
-/// little so far takes no place, whatever was announced.
-async fn collect(app: &App, peer: &Peer, body: &mut Body, most: usize) -> Result<Bytes, Problem> {
+/// A few large bodies at a time, so that they cannot fill the memory together: each has its place for
+/// as long as it is there, also while it is understood and answered. Whoever has sent little so far
+/// takes no place, whatever was announced.
+async fn collect(
+    admission: &Admission,
+    share: &Share,
+    body: &mut Body,
+    most: usize,
+) -> Result<Bytes, Problem> {
     let (mut first, mut all, mut place) = (None, BytesMut::new(), None);
     while let Some(frame) = body.frame().await {
         let broken = |_| Problem::new(Code::InvalidBody, "the body did not arrive as announced");
@@ -55,7 +60,7 @@ async fn collect(app: &App, peer: &Peer, body: &mut Body, most: usize) -> Result
             return Err(too_large(most));
         }
         if length > limits::BODY_MAX && place.is_none() {
-            place = Some(app.admission.large_body(&peer.share).map_err(busy)?);
+            place = Some(admission.large_body(share).map_err(busy)?);
         }
         // Nearly always it is one piece.
         match first.take() {
@@ -66,7 +71,23 @@ async fn collect(app: &App, peer: &Peer, body: &mut Body, most: usize) -> Result
             }
         }
     }
-    Ok(first.map_or_else(|| all.freeze(), own))
+    let whole = first.map_or_else(|| all.freeze(), own);
+    Ok(match place {
+        Some(place) => Bytes::from_owner(Large { whole, _place: place }),
+        None => whole,
+    })
+}
+
+/// A large body, in its place until nobody has it any more.
+struct Large {
+    whole: Bytes,
+    _place: Turn,
+}
+
+impl AsRef<[u8]> for Large {
+    fn as_ref(&self) -> &[u8] {
+        &self.whole
+    }
 }
 
 /// A small piece of a connection's buffer is copied, so that nothing of the buffer is kept; see [`Call`].
@@ -87,4 +108,28 @@ fn too_large(most: usize) -> Problem {
         Problem::new(Code::BodyTooLarge, format!("the body has more than {most} bytes"));
     problem.details.limit = Some(most.to_string());
     problem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Caller;
+    use crate::limits::Limits;
+
+    #[tokio::test]
+    async fn a_large_body_keeps_its_place_for_as_long_as_it_is_there() {
+        let admission = Admission::new(Limits { large_bodies: 1, ..Limits::default() });
+        let (share, _seat) = admission.connect(&Caller::Operator("ada".into())).unwrap();
+        let read = async |length: usize| {
+            let mut body = Body::from(vec![b' '; length]);
+            collect(&admission, &share, &mut body, limits::ADVERTISEMENT_BODY_MAX).await
+        };
+        let large = limits::BODY_MAX + 1;
+        let first = read(large).await.unwrap();
+        assert_eq!(first.len(), large);
+        assert_eq!(read(large).await.unwrap_err().code(), Some(Code::RateLimited));
+        assert_eq!(read(limits::BODY_MAX).await.unwrap().len(), limits::BODY_MAX);
+        drop(first);
+        assert!(read(large).await.is_ok());
+    }
 }

@@ -174,7 +174,7 @@ fn is_about_identity(problem: &Problem) -> bool {
 }
 
 /// A peer as log lines name it: written only where a line is.
-struct Named<'a>(Option<&'a Peer>);
+pub(super) struct Named<'a>(pub(super) Option<&'a Peer>);
 
 impl Named<'_> {
     fn cause(&self) -> Option<Caller> {
@@ -193,7 +193,7 @@ impl fmt::Display for Named<'_> {
 }
 
 /// The client's, where it is one that can be written down; else a new one.
-fn request_id(app: &App, headers: &HeaderMap) -> String {
+pub(super) fn request_id(app: &App, headers: &HeaderMap) -> String {
     let sent = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let fits = |id: &&str| {
         (1..=REQUEST_ID_MAX).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic())
@@ -214,7 +214,7 @@ fn methods(path: &str) -> Vec<&'static str> {
 
 /// Writes a refusal down: who was denied what, and why. Who comes too often gets a line now and then
 /// that counts the others.
-fn denied(
+pub(super) fn denied(
     app: &App,
     problem: &Problem,
     route: &str,

@@ -20,7 +20,7 @@ use crate::authorize::{Relation, Verdict};
 use crate::identity::Caller;
 
 /// The most reservations that one page looks at, those that it leaves out included: the engine has
-/// other things to do.
+/// other things to do. An older Go agent, which knows no pages, is shown no more than these.
 const LOOKED_AT_MAX: usize = 20_000;
 
 /// One reservation.

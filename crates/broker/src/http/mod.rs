@@ -23,9 +23,9 @@ mod messages;
 mod watch;
 mod clusters;
 mod operator;
+mod secure;
 
 pub use app::App;
 pub(crate) use audited::Audited;
-pub(crate) use believe::identify;
 pub use dispatch::router;
-pub(crate) use reply::problem;
+pub(crate) use secure::believed;

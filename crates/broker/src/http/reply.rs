@@ -90,9 +90,9 @@ pub(crate) fn without_body(response: Response) -> Response {
 }
 
 /// How much of an answer HTTP/2 is given at a time: what it is given, it keeps until it is taken.
-const PIECE_BYTES: usize = 8 * 1024;
+pub(super) const PIECE_BYTES: usize = 8 * 1024;
 
-/// Room for an answer that is more than a piece; none is needed for others, nor for a stream.
+/// Room for an answer that is more than a piece; none is needed for others. A stream takes its own.
 pub(crate) fn room(
     response: &Response,
     admission: &Admission,

@@ -23,7 +23,8 @@ use sublet_wire::{Problem, encode};
 
 use super::app::App;
 use super::call::{Call, busy, parameter};
-use crate::admission::Seat;
+use super::reply::PIECE_BYTES;
+use crate::admission::{Busy, Seat, Share, Turn};
 use crate::engine::Failure;
 use crate::identity::Identity;
 use crate::mail::{self, Delivery};
@@ -31,6 +32,8 @@ use crate::stream::{Cursor, Part, Stream};
 
 /// When to come back after a goodbye.
 const COME_BACK_SECONDS: u32 = 1;
+/// About as long as the line of an instruction, with what it needs beside its text.
+const LINE_BYTES: usize = 512;
 /// The cursor of whoever was told nothing completely yet.
 const NOTHING: &str = "0.0";
 
@@ -56,8 +59,11 @@ pub(super) async fn open(call: &Call) -> Result<Response, Problem> {
         end: Box::pin(end(call)),
         app: Arc::clone(&call.app),
         identity: Arc::clone(&call.identity),
+        share: Arc::clone(&call.peer.share),
+        room: None,
         _open: Open::new(&call.app, seat),
     };
+    reader.make_room(&first).map_err(busy)?;
     reader.tell(&first);
     let lines = unfold(reader, |mut reader| async {
         let line = reader.line().await?;
@@ -131,6 +137,9 @@ struct Reader {
     end: Pin<Box<dyn Future<Output = End> + Send>>,
     app: Arc<App>,
     identity: Arc<Identity>,
+    share: Arc<Share>,
+    /// What the lines take that wait to be taken, as of other long answers.
+    room: Option<Turn>,
     _open: Open,
 }
 
@@ -141,6 +150,7 @@ impl Reader {
             self.finish(End::Revoked);
         }
         while self.lines.is_empty() && !self.ended {
+            self.room = None;
             self.wait().await;
         }
         self.lines.pop_front()
@@ -152,6 +162,8 @@ impl Reader {
             end = &mut self.end => self.finish(end),
             (stream, part) = &mut self.next => match part {
                 Ok(_) if self.is_expired() => self.finish(End::Goodbye),
+                // Whoever does not take its other answers comes back when it has.
+                Ok(part) if self.make_room(&part).is_err() => self.finish(End::Goodbye),
                 Ok(part) => {
                     self.next = Box::pin(next(stream));
                     self.tell(&part);
@@ -204,6 +216,16 @@ impl Reader {
             self.push(&event);
         }
         self.ended = true;
+    }
+
+    /// A long list takes room until its last line is taken: a cluster that opens streams and reads none
+    /// would fill the memory with them.
+    fn make_room(&mut self, part: &Part) -> Result<(), Busy> {
+        let bytes = part.instructions.len().saturating_mul(LINE_BYTES);
+        if bytes > PIECE_BYTES {
+            self.room = Some(self.app.admission.answer(&self.share, bytes)?);
+        }
+        Ok(())
     }
 
     fn tell(&mut self, part: &Part) {

@@ -104,6 +104,43 @@ async fn long_answers_that_are_not_taken_are_bounded_together_and_short_ones_go_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_that_streams_begin_with_take_room_until_they_are_taken() {
+    let limits = Limits { answer_bytes_per_cluster: 40_000, ..quick() };
+    let stage = Stage::with(limits, |_| {}).await;
+    stage.client("lends").await.advertise("lends", 500).await;
+    let mut c1 = stage.client("c1").await;
+    let ask = r#"{"requestedResources":{"cpu":"1","memory":"1Mi"}}"#;
+    for _ in 0..50 {
+        assert_eq!(c1.post("/api/v1/reservations", ask).await.status, 201);
+    }
+    let watch = "/api/v1/instructions?watch=true";
+    let io = TokioIo::new(h2(&stage).await);
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(0);
+    let (mut sender, connection) = builder.handshake(io).await.unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { drop(connection.await) });
+    let request = Request::get(format!("https://localhost{watch}")).body(Empty::<Bytes>::new());
+    let untaken = sender.send_request(request.unwrap()).await.unwrap();
+    assert_eq!(untaken.status(), 200);
+    assert_eq!(c1.open(watch).await.status, 429);
+    // The other side of these has room of its own, and whoever takes the list needs it no longer.
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        let mut lends = stage.client("lends").await;
+        let mut lines = lends.open(watch).await;
+        assert_eq!(lines.status, 200);
+        while lines.next().await.unwrap()["type"] != "BOOKMARK" {}
+        taken.push((lends, lines));
+    }
+    drop((untaken, sender));
+    tasks.shutdown().await;
+    let opens = || async { stage.client("c1").await.open(watch).await.status == 200 };
+    until("there is room again", opens).await;
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_body_that_was_only_announced_takes_no_place() {
     let stage = Stage::with(Limits { large_bodies: 1, ..quick() }, |_| {}).await;
     let mut announced = Vec::new();

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::stage::{Authority, Client, Pair, Stage, Wish, h2, quick, raw, tls, until};
+use super::stage::{Authority, Client, Pair, Stage, Wish, h2, h2_at, quick, raw, tls, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_and_metrics_are_where_the_go_broker_has_them() {
@@ -121,6 +121,41 @@ async fn metrics_over_tls_want_a_certificate() {
     let revoked = stage.operator().await.post("/api/v1/operator/revocations", cluster).await;
     assert_eq!(revoked.status, 204);
     assert_eq!(client.get("/metrics").await.status, 403);
+    let other = stage.authority.issue(&Wish::client("other"));
+    let mut other = Client::connect(address, &stage.authority.pem, Some(&other)).await.unwrap();
+    let page = other.get("/metrics").await.body;
+    for code in ["InvalidIdentity", "CertificateRevoked"] {
+        let counted = format!("sublet_broker_denied_total{{reason=\"{code}\"}} 1");
+        assert!(page.contains(&counted), "{counted}: {page}");
+    }
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_of_metrics_that_are_not_taken_keep_their_turns() {
+    let stage = Stage::with(Limits { urgent_per_cluster: 2, ..quick() }, |config| {
+        config.metrics_cert_path = Some(Places::in_folder(&config.http_cert_path));
+    })
+    .await;
+    let address = stage.broker.addresses().metrics.unwrap();
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(0);
+    let io = TokioIo::new(h2_at(&stage, address).await);
+    let (mut sender, connection) = builder.handshake(io).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move { drop(connection.await) });
+    let (mut untaken, mut statuses) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let request = Request::get("https://localhost/metrics").body(Empty::<Bytes>::new());
+        let answer = sender.send_request(request.unwrap()).await.unwrap();
+        statuses.push(answer.status().as_u16());
+        untaken.push(answer);
+    }
+    assert_eq!(statuses, [200, 200, 429]);
+    let other = stage.authority.issue(&Wish::client("other"));
+    let mut other = Client::connect(address, &stage.authority.pem, Some(&other)).await.unwrap();
+    assert_eq!(other.get("/metrics").await.status, 200);
+    drop(untaken);
     stage.end().await;
 }
 

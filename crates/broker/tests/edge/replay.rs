@@ -82,6 +82,40 @@ fn compare(path: &str, theirs: &Value, ours: &Value, wrong: &mut Vec<String>) {
     }
 }
 
+/// What was granted, by provider, as the answers said: what `reserved` must be.
+#[derive(Default)]
+struct Granted(Vec<(String, Value)>);
+
+impl Granted {
+    /// An answer to a request for capacity.
+    fn note(&mut self, answer: &Answer) {
+        if answer.status == 201 {
+            let granted = answer.json();
+            let provider = granted["targetClusterID"].as_str().unwrap().to_owned();
+            self.0.push((provider, granted["requestedResources"].clone()));
+        }
+    }
+
+    /// `reserved` is ours to say too: the sum of what was granted on this cluster, none of which has
+    /// ended, and nothing of what was refused.
+    fn check(&self, ours: &Value, wrong: &mut Vec<String>) {
+        let advertisement = ours.get("advertisement").unwrap_or(ours);
+        let Some(resources) = advertisement.get("resources") else { return };
+        for name in ["cpu", "memory", "gpu", "storage"] {
+            let amount = |of: &Value| -> Quantity {
+                of[name].as_str().filter(|text| !text.is_empty()).unwrap_or("0").parse().unwrap()
+            };
+            let here =
+                self.0.iter().filter(|(provider, _)| advertisement["clusterID"] == **provider);
+            let said = amount(&resources["reserved"]);
+            let more = here.fold(said.clone(), |left, (_, granted)| left.minus(&amount(granted)));
+            if !more.is_zero() {
+                wrong.push(format!("{name}: {said} is reserved, {more} more than was granted"));
+            }
+        }
+    }
+}
+
 /// `available` is ours to say, so it is computed once more from what stands beside it: what can be
 /// allocated, without what is allocated and what is held for others.
 fn check_available(ours: &Value, wrong: &mut Vec<String>) {
@@ -136,7 +170,7 @@ fn check_headers(theirs: &Value, ours: &Answer, wrong: &mut Vec<String>) {
     }
 }
 
-fn check(note: &str, theirs: &Value, ours: &Answer) -> Vec<String> {
+fn check(note: &str, theirs: &Value, ours: &Answer, granted: &Granted) -> Vec<String> {
     let mut wrong = Vec::new();
     if let Some((_, status, code, shape, _)) = DIFFERENCES.iter().find(|row| row.0 == note) {
         let found = (ours.status, ours.code(), ours.header("content-type"));
@@ -164,6 +198,7 @@ fn check(note: &str, theirs: &Value, ours: &Answer) -> Vec<String> {
         (Ok(theirs), Ok(ours)) if status < 400 => {
             compare("", &theirs, &ours, &mut wrong);
             check_available(&ours, &mut wrong);
+            granted.check(&ours, &mut wrong);
         }
         // Messages say more than theirs, and begin with it.
         (Ok(theirs), Ok(ours)) => {
@@ -182,16 +217,20 @@ fn check(note: &str, theirs: &Value, ours: &Answer) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_recorded_exchange_ends_as_with_the_go_broker() {
     let mut player = Player::new().await;
-    let (mut count, mut wrong) = (0, Vec::new());
+    let (mut count, mut wrong, mut granted) = (0, Vec::new(), Granted::default());
     for line in EXCHANGES.lines() {
         let exchange: Value = serde_json::from_str(line).unwrap();
         let [note, identity] = ["note", "identity"].map(|name| exchange[name].as_str().unwrap());
         let ours = player.play(identity, &exchange["request"]).await;
-        let found = check(note, &exchange["response"], &ours);
+        if exchange["request"]["path"] == "/api/v1/reservations" {
+            granted.note(&ours);
+        }
+        let found = check(note, &exchange["response"], &ours, &granted);
         wrong.extend(found.into_iter().map(|what| format!("{note}: {what}")));
         count += 1;
     }
     assert_eq!((count, wrong), (60, Vec::new()));
+    assert!(!granted.0.is_empty(), "nothing was recounted");
     player.stage.end().await;
 }
 

@@ -7,11 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use rustls::ClientConfig;
+use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, version};
 use tempfile::TempDir;
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
 
-use super::stage::{Authority, Client, Pair, Stage, Wish, quick, tls, until};
+use super::stage::{Authority, Client, Pair, Stage, Wish, quick, tls, tls_of, until};
 
 const CLIENTS: usize = 4;
 const ASK: &str = r#"{"requestedResources":{"cpu":"1m","memory":"1Mi"}}"#;
@@ -204,6 +206,44 @@ async fn a_cluster_is_revoked_under_load_and_only_it_fails() {
         assert!(ended.unwrap().is_ok());
     }
     Arc::into_inner(stage).unwrap().end().await;
+}
+
+/// What a handshake came to: which version, and whether an earlier session was resumed.
+async fn shaken(stage: &Stage, config: &Arc<ClientConfig>) -> Option<(ProtocolVersion, bool)> {
+    let stream = TcpStream::connect(stage.http()).await.unwrap();
+    let name = "localhost".try_into().unwrap();
+    let stream = TlsConnector::from(Arc::clone(config)).connect(name, stream).await.ok()?;
+    let session = stream.get_ref().1;
+    let is_resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
+    Some((session.protocol_version()?, is_resumed))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_of_tls_1_2_is_resumed_and_not_beyond_the_authority_that_let_it_in() {
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
+    let both = format!("{}{}", old.pem, new.pem);
+    let secret = Secret::new(&old.pem, &old.issue(&Wish::server()));
+    let stage = Stage::with(quick(), |config| config.http_cert_path = secret.path().into()).await;
+    let config_of = |authority: &Authority| {
+        let pair = authority.issue(&Wish::client("c1"));
+        Arc::new(tls_of(&[&version::TLS12], &both, Some(&pair)))
+    };
+    let config = config_of(&old);
+    let mut client = Client::connect_as(stage.http(), Arc::clone(&config)).await.unwrap();
+    assert_eq!(client.get("/api/v1/clusters").await.status, 200);
+    let refused = client.post("/api/v1/reservations", "{}").await;
+    assert_eq!((refused.status, refused.code()), (400, "InvalidField"));
+    assert_eq!(shaken(&stage, &config).await, Some((ProtocolVersion::TLSv1_2, true)));
+    // With a certificate of nobody's there is not even a session.
+    let stranger = config_of(&Authority::new("stranger"));
+    assert_eq!(shaken(&stage, &stranger).await, None);
+
+    secret.replace(&new.pem, &new.issue(&Wish::server()));
+    reloaded(&stage, 1).await;
+    assert_eq!(shaken(&stage, &config).await, None, "the old session was resumed");
+    let shaken_anew = shaken(&stage, &config_of(&new)).await;
+    assert_eq!(shaken_anew, Some((ProtocolVersion::TLSv1_2, false)));
+    stage.end().await;
 }
 
 fn millicores(text: &str) -> Option<usize> {

@@ -18,7 +18,7 @@ use rcgen::{
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use serde_json::Value;
 use sublet_broker::Broker;
 use sublet_broker::config::{Address, Config};
@@ -225,13 +225,22 @@ pub(crate) struct Client {
 }
 
 pub(crate) fn tls(authority: &str, pair: Option<&Pair>) -> ClientConfig {
+    tls_of(rustls::DEFAULT_VERSIONS, authority, pair)
+}
+
+/// That speaks only these versions of TLS.
+pub(crate) fn tls_of(
+    versions: &[&'static SupportedProtocolVersion],
+    authority: &str,
+    pair: Option<&Pair>,
+) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     for authority in CertificateDer::pem_slice_iter(authority.as_bytes()) {
         roots.add(authority.unwrap()).unwrap();
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .unwrap()
         .with_root_certificates(roots);
     match pair {
@@ -369,10 +378,15 @@ pub(crate) fn advertisement(cluster: &str, cores: u32) -> String {
 
 /// A connection of `c1` that speaks HTTP/2.
 pub(crate) async fn h2(stage: &Stage) -> TlsStream<TcpStream> {
+    h2_at(stage, stage.http()).await
+}
+
+/// The same at another port.
+pub(crate) async fn h2_at(stage: &Stage, address: SocketAddr) -> TlsStream<TcpStream> {
     let pair = stage.authority.issue(&Wish::client("c1"));
     let mut config = tls(&stage.authority.pem, Some(&pair));
     config.alpn_protocols = vec![b"h2".to_vec()];
-    let stream = TcpStream::connect(stage.http()).await.unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
     let connector = TlsConnector::from(Arc::new(config));
     connector.connect("localhost".try_into().unwrap(), stream).await.unwrap()
 }

@@ -9,7 +9,7 @@ use sublet_wire::v1::Instruction;
 
 use super::Look;
 use crate::clock;
-use crate::connect::failed;
+use crate::connect::{Patient, failed};
 use crate::output::{self, Cell, Column, Row, Watch, left, or_dash};
 
 /// How.
@@ -49,19 +49,40 @@ async fn list(client: &Client) -> Result<Vec<Instruction>> {
 async fn follow(client: &Client, args: &Args) -> Result<()> {
     let mut stream = client.instructions(None);
     let mut watch = Watch::new::<Instruction>(args.look.output.format);
+    // What cannot be looked at for the first time is more likely a slip than a broker that restarts.
+    let mut patient = None;
+    let mut list = None;
     loop {
         match stream.next().await {
-            Event::Connected | Event::Reset | Event::Synced | Event::Message(_) => {}
-            Event::Instruction(instruction) => {
-                watch.print(&[instruction], clock::now(), &mut output::stdout())?;
+            Event::Connected | Event::Message(_) => {}
+            Event::Reset => list = Some(Vec::new()),
+            Event::Synced => {
+                patient = Some(Patient::default());
+                if let Some(whole) = list.take() {
+                    watch.print(&whole, clock::now(), &mut output::stdout())?;
+                }
             }
-            Event::Interrupted(error) if error.is_retryable() => {
-                use std::io::Write;
-                writeln!(anstream::stderr(), "sublet: {error}; trying again")?;
-            }
-            Event::Interrupted(error) => return Err(failed(error)),
+            Event::Instruction(one) => match &mut list {
+                Some(list) => list.push(one),
+                None => tell(&mut watch, &one)?,
+            },
+            Event::Interrupted(error) => match &mut patient {
+                Some(patient) => {
+                    patient.wait_for::<()>(Err(failed(error)))?;
+                }
+                None => return Err(failed(error)),
+            },
         }
     }
+}
+
+/// One that is new or other than before; what is gone is remembered no longer.
+fn tell(watch: &mut Watch, instruction: &Instruction) -> Result<()> {
+    watch.print_one(instruction, clock::now(), &mut output::stdout())?;
+    if instruction.duty() == Some(Duty::Gone) {
+        watch.forget(instruction);
+    }
+    Ok(())
 }
 
 impl Row for Instruction {
@@ -75,6 +96,7 @@ impl Row for Instruction {
         Column::new("GPU"),
         Column::new("GENERATION"),
         Column::new("EXPIRES IN"),
+        Column::wide("OTHERS"),
     ];
 
     fn cells(&self, now: Time) -> Vec<Cell> {
@@ -91,6 +113,7 @@ impl Row for Instruction {
                 Some(Duty::Keep) => left(self.expires_at.map(Timestamp::time), now).into(),
                 _ => "-".into(),
             },
+            output::others(&self.resources).into(),
         ]
     }
 

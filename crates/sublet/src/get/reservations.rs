@@ -11,7 +11,7 @@ use sublet_wire::v1::{PHASES, Quantities, Reservation};
 
 use super::Look;
 use crate::connect::Answered;
-use crate::output::{Cell, Column, Row, age, left, or_dash, paint};
+use crate::output::{Cell, Column, Row, age, left, or_dash, others, paint};
 
 /// Which.
 #[derive(clap::Args)]
@@ -113,8 +113,6 @@ impl Row for Reservation {
             "Pending" => format!("waits {}", left(time(status.waits_until), now)),
             _ => left(time(status.expires_at), now),
         };
-        let storage = amounts.storage.iter().map(|amount| format!("storage={amount}"));
-        let others = amounts.others.iter().map(|(name, amount)| format!("{name}={amount}"));
         let used = |of: fn(&Quantities) -> &str| self.used.as_ref().map(of).unwrap_or_default();
         let confirmed = match (self.acknowledged, self.generation) {
             (_, None) => "-".into(),
@@ -130,7 +128,7 @@ impl Row for Reservation {
             or_dash(amounts.gpu.as_deref().unwrap_or_default()).into(),
             age(time(self.created_at), now).into(),
             ends.into(),
-            or_dash(storage.chain(others).collect::<Vec<_>>().join(",")).into(),
+            others(amounts).into(),
             or_dash(used(|amounts| &amounts.cpu)).into(),
             or_dash(used(|amounts| &amounts.memory)).into(),
             self.priority.unwrap_or_default().to_string().into(),

@@ -16,7 +16,7 @@ use sublet_core::time::Time;
 
 pub(crate) use table::{Cell, Column};
 pub(crate) use watch::Watch;
-pub(crate) use words::{age, left, or_dash, paint};
+pub(crate) use words::{age, left, or_dash, others, paint};
 
 /// Standard output without what it cannot show.
 pub(crate) type Stdout = anstream::AutoStream<StdoutLock<'static>>;

@@ -1,5 +1,5 @@
-//! A list that is looked at again and again: only what has changed is printed, and what is gone is
-//! forgotten.
+//! A list that is looked at again and again, or told piece by piece: only what has changed is printed,
+//! and what is gone is forgotten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -26,8 +26,8 @@ impl Watch {
         Self { format, table, seen: BTreeMap::new() }
     }
 
-    /// Prints those of `rows` that are new or other than before; JSON one a line, so that a script
-    /// can read them as they come. A table also says which are gone.
+    /// Prints those of `rows`, which are all that there are, that are new or other than before; JSON
+    /// one a line, so that a script can read them as they come. A table also says which are gone.
     pub(crate) fn print<R: Row>(
         &mut self,
         rows: &[R],
@@ -41,6 +41,31 @@ impl Watch {
             }
         }
         let gone = self.forget_all_but(rows);
+        self.write(&changed, gone, now, out)
+    }
+
+    /// Prints one of them if it is new or other than before; nothing is said of the others.
+    pub(crate) fn print_one<R: Row>(
+        &mut self,
+        row: &R,
+        now: Time,
+        out: &mut impl Write,
+    ) -> Result<()> {
+        if self.is_news(row)? { self.write(&[row], vec![], now, out) } else { Ok(()) }
+    }
+
+    /// Forgets one that is no more, and of which that was said.
+    pub(crate) fn forget<R: Row>(&mut self, row: &R) {
+        self.seen.remove(&row.name());
+    }
+
+    fn write<R: Row>(
+        &mut self,
+        changed: &[&R],
+        gone: Vec<String>,
+        now: Time,
+        out: &mut impl Write,
+    ) -> Result<()> {
         match self.format {
             Some(Format::Json) => {
                 for row in changed {
@@ -121,6 +146,21 @@ mod tests {
         }
         let said = String::from_utf8(out).unwrap();
         assert_eq!(said, "NAME   PHASE\na      Pending\nb      Active\na      Reserved\n");
+    }
+
+    #[test]
+    fn who_tells_of_one_says_nothing_of_the_others() {
+        let mut out = Vec::new();
+        let mut watch = Watch::new::<Thing>(None);
+        let list = [thing("a", "Keep", "1s"), thing("b", "Keep", "1s")];
+        watch.print(&list, Time::default(), &mut out).unwrap();
+        for row in [thing("b", "Gone", "2s"), thing("b", "Gone", "3s"), thing("a", "Keep", "3s")] {
+            watch.print_one(&row, Time::default(), &mut out).unwrap();
+        }
+        watch.forget(&list[1]);
+        watch.print(&list[..1], Time::default(), &mut out).unwrap();
+        let said = String::from_utf8(out).unwrap();
+        assert_eq!(said, "NAME   PHASE\na      Keep\nb      Keep\nb      Gone\n");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use sublet_core::time::Time;
+use sublet_wire::v1::Quantities;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
@@ -45,6 +46,13 @@ fn short(seconds: u64) -> String {
 /// A text, or a dash where there is none, so that columns can be cut.
 pub(crate) fn or_dash(text: impl Into<String>) -> String {
     Some(text.into()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".into())
+}
+
+/// Amounts that have no column of their own.
+pub(crate) fn others(amounts: &Quantities) -> String {
+    let storage = amounts.storage.iter().map(|amount| format!("storage={amount}"));
+    let others = amounts.others.iter().map(|(name, amount)| format!("{name}={amount}"));
+    or_dash(storage.chain(others).collect::<Vec<_>>().join(","))
 }
 
 /// The colour of a phase or state: green goes well, yellow is on its way, red has failed.

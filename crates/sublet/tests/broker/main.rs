@@ -129,11 +129,15 @@ fn the_configuration_that_results_is_printed_and_flags_go_before_the_environment
     let output = command
         .env("SUBLET_METRICS_BIND_ADDRESS", ":9090")
         .env("SUBLET_HTTP_PORT", "1234")
+        .env("SUBLET_ZAP_ENCODER", "json")
+        .env("SUBLET_ZAP_LOG_LEVEL", "error")
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stdout).unwrap();
-    for line in ["--metrics-bind-address=:9090", "--http-port=0", "--log-format=text"] {
+    for line in
+        ["--metrics-bind-address=:9090", "--http-port=0", "--log-format=json", "--log-level=error"]
+    {
         assert!(said.lines().any(|said| said == line), "{line}: {said}");
     }
 }

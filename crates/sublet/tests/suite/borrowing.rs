@@ -83,6 +83,8 @@ fn every_kind_of_no_has_its_status() {
     town.fails_as("nobody", "get clusters", 4, "there are anna, edge, shop");
     town.stop();
     town.fails_as("shop", "get clusters", 5, "sublet config get-contexts");
+    // The first look has to succeed.
+    town.fails_as("shop", "get instructions --watch", 5, "sublet config get-contexts");
 }
 
 #[test]
@@ -172,12 +174,38 @@ fn what_changes_is_printed_as_it_comes() {
     let mut next = || instructions.next().unwrap().unwrap();
     assert!(next().starts_with("RESERVATION"));
     assert!(next().starts_with(&id));
-    town.ok_as("shop", &format!("release {id}"));
-    let mut down = next();
-    while !down.contains("TakeDown") {
-        down = next();
+}
+
+#[test]
+fn news_of_one_instruction_says_nothing_of_the_others() {
+    let town = Town::new();
+    town.edge_has(8);
+    let ask = "request --cpu 1 --memory 1Gi -o name";
+    let ids = [(); 2].map(|()| town.ok_as("shop", ask).trim().to_owned());
+    let mut told = town.follow("edge", "get instructions --watch");
+    let mut lines = BufReader::new(told.0.stdout.take().unwrap()).lines();
+    let mut said = vec![];
+    let mut until = |id: &str, duty: &str| loop {
+        let line = lines.next().unwrap().unwrap();
+        let is_it = line.starts_with(id) && line.contains(duty);
+        said.push(line);
+        if is_it {
+            return;
+        }
+    };
+    let mut sorted = ids.clone();
+    sorted.sort();
+    until(&sorted[1], "Keep");
+    for id in &ids {
+        town.ok_as("shop", &format!("release {id}"));
+        until(id, "TakeDown");
+        let generation = town.reservation(id)["generation"].to_string();
+        town.ok_as("edge", &format!("acknowledge {id} --generation {generation}"));
+        until(id, "Gone");
     }
-    assert!(down.starts_with(&id), "{down}");
+    assert!(!said.iter().any(|line| line.contains("gone")), "{said:#?}");
+    let distinct: std::collections::BTreeSet<_> = said.iter().collect();
+    assert_eq!(distinct.len(), said.len(), "{said:#?}");
 }
 
 /// What a process complains about, line by line.
@@ -206,8 +234,11 @@ fn whoever_watches_or_waits_goes_on_when_the_broker_was_away() {
     };
     let mut watched = start("get reservations -w -o json --context anna");
     let mut waits = start("request --cpu 3 --memory 1Gi --wait 10m -o name --context shop");
+    let mut told = start("get instructions -w -o json --context edge");
     let mut seen = BufReader::new(watched.0.stdout.take().unwrap()).lines();
     assert!(seen.any(|line| line.unwrap().contains(&id)));
+    let mut instructions = BufReader::new(told.0.stdout.take().unwrap()).lines();
+    assert!(instructions.any(|line| line.unwrap().contains(&id)));
     let (mut of_watch, mut of_wait) = (complaints(&mut watched), complaints(&mut waits));
     complains(&mut of_wait, "waits until");
     town.stop();
@@ -223,6 +254,11 @@ fn whoever_watches_or_waits_goes_on_when_the_broker_was_away() {
         line.contains(granted.trim()) && line.contains("Reserved")
     };
     assert!(seen.any(is_seen), "the watch ended");
+    assert!(instructions.any(|line| line.unwrap().contains(granted.trim())), "the stream ended");
+    told.0.kill().unwrap();
+    let all: Vec<_> = complaints(&mut told).map_while(Result::ok).collect();
+    let tries = all.iter().filter(|line| line.contains("trying again")).count();
+    assert_eq!(tries, 1, "{all:#?}");
 }
 
 #[test]

@@ -37,12 +37,13 @@ pub(crate) fn signal(process: &Child, which: &str) {
     assert!(Command::new("kill").args([which, &pid]).status().unwrap().success());
 }
 
-/// Starts a broker on a port, and returns when it serves there.
-fn serve(anna: &Person, port: &Port) -> Owned {
+/// Starts a broker on a port with these flags beside the usual ones, and returns when it serves there.
+fn serve(anna: &Person, port: &Port, flags: &'static str) -> Owned {
     let line = "broker --policy policy.toml --data-dir data --http-cert-path certs/broker --address-file at.json \
                 --http-bind-address 127.0.0.1 --health-probe-bind-address 0 --end-with-stdin --http-port";
     let port = port.number().to_string();
-    let words: Vec<_> = line.split_whitespace().chain([port.as_str()]).collect();
+    let words = line.split_whitespace().chain([port.as_str()]);
+    let words: Vec<_> = words.chain(flags.split_whitespace()).collect();
     let log = File::options().create(true).append(true).open(anna.path("broker.log")).unwrap();
     // What an earlier one said of itself is not this one's.
     drop(std::fs::remove_file(anna.path("at.json")));
@@ -64,10 +65,16 @@ pub(crate) struct Town {
     broker: Option<Owned>,
     /// Kept while the broker is away: no outgoing connection gets it then, nor another test.
     port: Port,
+    flags: &'static str,
 }
 
 impl Town {
     pub(crate) fn new() -> Self {
+        Self::with("")
+    }
+
+    /// With these flags of the broker.
+    pub(crate) fn with(flags: &'static str) -> Self {
         let anna = Person::new();
         anna.ok("ca init");
         anna.ok("ca issue broker --server --out certs/broker");
@@ -78,13 +85,13 @@ impl Town {
         // What is due ends soon after a start, so that no test has to wait for it.
         std::fs::write(anna.path("policy.toml"), "recovery_grace = \"1s\"\n").unwrap();
         let port = Port::reserve().unwrap();
-        let broker = serve(&anna, &port);
+        let broker = serve(&anna, &port, flags);
         let url = format!("https://127.0.0.1:{}", port.number());
         for name in ["anna", "shop", "edge"] {
             let path = format!("--cert-path certs/{name} --broker-url {url}");
             anna.ok(&format!("config set-context {name} {path}"));
         }
-        Self { anna, url, broker: Some(broker), port }
+        Self { anna, url, broker: Some(broker), port, flags }
     }
 
     /// edge says that it has so many cores, a GiB for each, all of them free.
@@ -112,7 +119,7 @@ impl Town {
     /// Kills the broker, and starts it again where it was.
     pub(crate) fn restart(&mut self) {
         self.stop();
-        self.broker = Some(serve(&self.anna, &self.port));
+        self.broker = Some(serve(&self.anna, &self.port, self.flags));
     }
 
     /// Runs a command as shop or edge.

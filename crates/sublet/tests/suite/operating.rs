@@ -169,3 +169,86 @@ fn a_certificate_of_another_authority_has_its_audit_line() {
         lines.find(|line| line.contains("127.0.0.1") && line.contains("invalid peer")).map(drop)
     });
 }
+
+/// The audit line that says `message` of this caller: what is in it, as text or as JSON has it.
+fn audited(town: &Town, message: &str, caller: &str, fields: &[(&str, &str)]) -> String {
+    crate::broker::wait_for(message, || {
+        let log = town.anna.read("broker.log");
+        let fits = |line: &&str| match serde_json::from_str::<serde_json::Value>(line) {
+            Ok(json) => {
+                let says = |name: &str, value: &str| {
+                    json[name].as_str().map_or_else(|| json[name].to_string(), str::to_owned)
+                        == value
+                };
+                json["target"] == "audit"
+                    && says("message", message)
+                    && says("caller", caller)
+                    && fields.iter().all(|(name, value)| says(name, value))
+            }
+            Err(_) => {
+                let says = |name: &str, value: &str| {
+                    let plain = format!(" {name}={value}");
+                    let is_there = line.contains(&format!("{plain} ")) || line.ends_with(&plain);
+                    is_there || line.contains(&format!(" {name}=\"{value}\""))
+                };
+                line.contains(&format!(" audit: {message} "))
+                    && says("caller", caller)
+                    && fields.iter().all(|(name, value)| says(name, value))
+            }
+        };
+        log.lines().find(fits).map(str::to_owned)
+    })
+}
+
+/// What its request was called.
+fn request_of(line: &str) -> String {
+    if let Ok(json) = serde_json::from_str::<serde_json::Value>(line) {
+        return json["request"].as_str().unwrap().to_owned();
+    }
+    let rest = line.split_once(" request=").unwrap().1;
+    rest.split(' ').next().unwrap().trim_matches('"').to_owned()
+}
+
+#[test]
+fn every_decision_and_every_denial_has_its_audit_line_as_text_and_as_json() {
+    for flags in ["--log-format text", "--log-format json"] {
+        let town = Town::with(flags);
+        town.edge_has(4);
+        let id = town.ok_as("shop", "request --cpu 1 --memory 1Gi -o name").trim().to_owned();
+        let waits = "request --cpu 8 --memory 1Gi --wait 10m --detach -o name";
+        let waits = town.ok_as("shop", waits).trim().to_owned();
+        town.fails_as("shop", "request --cpu 9 --memory 1Gi", 3, "less");
+        town.fails_as("shop", "cordon edge --why test", 6, "operator's certificate");
+        town.ok_as("shop", &format!("release {id}"));
+        town.anna.ok("cordon edge --why test");
+        town.anna.fails("get instructions", 6, "operators have no cluster");
+        let of_id = ("reservation", id.as_str());
+        let reserve = ("route", "reserve");
+        let lines = [
+            ("decided", "shop", vec![of_id, ("phase", "Reserved"), ("provider", "edge")]),
+            ("decided", "shop", vec![("reservation", &waits), ("phase", "Pending")]),
+            ("denied", "shop", vec![reserve, ("code", "NoSuitableCluster"), ("status", "409")]),
+            ("denied", "shop", vec![("route", "cordon"), ("code", "Forbidden")]),
+            ("done", "shop", vec![of_id, ("route", "release"), ("phase", "Releasing")]),
+            ("operator", "operator anna", vec![("route", "cordon"), ("why", "test")]),
+            ("denied", "operator anna", vec![("route", "instructions"), ("code", "Forbidden")]),
+        ];
+        let named = lines
+            .map(|(message, caller, fields)| request_of(&audited(&town, message, caller, &fields)));
+        let distinct: std::collections::BTreeSet<_> = named.iter().collect();
+        assert_eq!(distinct.len(), named.len(), "{flags}: {named:?}");
+        assert!(named.iter().all(|id| !id.is_empty()), "{flags}: {named:?}");
+    }
+}
+
+#[test]
+fn a_connection_too_many_has_its_audit_line_too() {
+    let town = Town::with("--cluster-connections-max 1");
+    let _holds = town.follow("shop", "get instructions --watch");
+    crate::broker::wait_for("the line", || {
+        town.run_as("shop", "get reservations");
+        let log = town.anna.read("broker.log");
+        let mut lines = log.lines().filter(|line| line.contains(" audit: denied: connection "));
+        lines.find(|line| line.contains("caller=\"shop\"")).map(drop)
+    });
+}

@@ -7,9 +7,14 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Trail;
+use crate::limits::{LIST_MAX, NAMES_MAX};
 
 /// What can be filled from JSON as Go fills it: what the text does not name stays as it is.
 pub trait Fill {
+    /// The most of these that are read in one list: what an item needs can be a hundred times as long
+    /// as its text, so their number is bounded before they are made.
+    const LISTED_MAX: usize = LIST_MAX;
+
     /// Reads one value into this place.
     fn fill<'de, D: Deserializer<'de>>(
         &mut self,
@@ -123,9 +128,10 @@ fn folds_to(name: &str, known: &str) -> bool {
     folded.eq(known.chars().map(|letter| letter.to_ascii_lowercase()))
 }
 
-/// Lists the members of an object by name and field.
+/// Lists the members of an object by name and field, and how many of it a list may have if that is
+/// not [`LIST_MAX`].
 macro_rules! object {
-    ($type:ty { $($name:literal => $field:ident),* $(,)? }) => {
+    ($type:ty { $($name:literal => $field:ident),* $(,)? } $(, at most $most:expr)?) => {
         impl $crate::decode::Object for $type {
             const NAMES: &'static [&'static str] = &[$($name),*];
 
@@ -146,6 +152,8 @@ macro_rules! object {
         }
 
         impl $crate::decode::Fill for $type {
+            $(const LISTED_MAX: usize = $most;)?
+
             fn fill<'de, D: serde::Deserializer<'de>>(
                 &mut self,
                 reader: D,
@@ -241,7 +249,8 @@ impl<'de, T: Fill + Default> Visitor<'de> for Items<'_, T> {
             let mut item = T::default();
             let trail = self.1.index(self.0.len());
             match items.next_element_seed(Place(&mut item, &trail))? {
-                Some(()) => self.0.push(item),
+                Some(()) if self.0.len() < T::LISTED_MAX => self.0.push(item),
+                Some(()) => return Err(self.1.too_many(T::LISTED_MAX)),
                 None => return Ok(()),
             }
         }
@@ -255,13 +264,24 @@ where
     fn fill<'de, D: Deserializer<'de>>(
         &mut self,
         reader: D,
-        _: &Trail<'_>,
+        trail: &Trail<'_>,
     ) -> Result<(), D::Error> {
-        reader.deserialize_any(Entries(self))
+        reader.deserialize_any(Entries(self, trail))
     }
 }
 
-struct Entries<'a, T>(&'a mut BTreeMap<String, T>);
+/// Adds one member whose name is free, unless there are too many.
+pub(crate) fn add_named<T, E: de::Error>(
+    names: &mut BTreeMap<String, T>,
+    name: String,
+    value: T,
+    trail: &Trail<'_>,
+) -> Result<(), E> {
+    names.insert(name, value);
+    if names.len() > NAMES_MAX { Err(trail.too_many(NAMES_MAX)) } else { Ok(()) }
+}
+
+struct Entries<'a, T>(&'a mut BTreeMap<String, T>, &'a Trail<'a>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<'_, T> {
     type Value = ();
@@ -277,7 +297,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<'_, T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
         while let Some((name, value)) = entries.next_entry()? {
-            self.0.insert(name, value);
+            add_named(self.0, name, value, self.1)?;
         }
         Ok(())
     }

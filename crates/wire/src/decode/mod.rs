@@ -9,7 +9,8 @@
 //! where it is, so that an error names the member: `requestedResources.cpu`.
 //!
 //! Where we are stricter: text must be UTF-8 and surrogates come in pairs (Go replaces what is
-//! wrong), values are at most 128 deep (Go: 10 000), and a document has a longest length.
+//! wrong), values are at most 128 deep (Go: 10 000), a document has a longest length, and a list and
+//! an object with free names have a most that is read of them.
 
 mod fill;
 mod trail;
@@ -19,7 +20,8 @@ use std::cell::RefCell;
 use crate::limits::DOCUMENT_MAX;
 
 pub use fill::Fill;
-pub(crate) use fill::{Object, Place, fill_object, leaf, object};
+pub(crate) use fill::{Object, Place, add_named, fill_object, leaf, object};
+use trail::Failed;
 pub use trail::Trail;
 
 /// Why a document could not be read.
@@ -32,6 +34,14 @@ pub enum Error {
         path: String,
         /// What is wrong with it.
         what: String,
+    },
+    /// A list or an object with more in it than is read.
+    #[error("{path}: more than the {most} that are read: leave some out")]
+    TooMany {
+        /// The member, as in `grants`.
+        path: String,
+        /// How many there may be.
+        most: usize,
     },
     /// Longer than [`DOCUMENT_MAX`].
     #[error("the document has {length} bytes, more than the {DOCUMENT_MAX} that are read")]
@@ -46,16 +56,16 @@ pub fn decode<T: Fill + Default>(bytes: &[u8]) -> Result<T, Error> {
     if bytes.len() > DOCUMENT_MAX {
         return Err(Error::TooLong { length: bytes.len() });
     }
-    let failed = RefCell::new(None);
+    let failed = RefCell::new(Failed::default());
     let mut value = T::default();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    match value.fill(&mut reader, &Trail::new(&failed)) {
-        Ok(()) => Ok(value),
-        Err(error) => Err(Error::Malformed {
-            path: failed.into_inner().unwrap_or_default(),
-            what: error.to_string(),
-        }),
-    }
+    let Err(error) = value.fill(&mut reader, &Trail::new(&failed)) else { return Ok(value) };
+    let Failed { path, most } = failed.into_inner();
+    let path = path.unwrap_or_default();
+    Err(match most {
+        Some(most) => Error::TooMany { path, most },
+        None => Error::Malformed { path, what: error.to_string() },
+    })
 }
 
 #[cfg(test)]

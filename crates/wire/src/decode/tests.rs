@@ -1,7 +1,9 @@
 //! The ways of Go's reader that clients rely on, and what we refuse more clearly.
 
 use super::{Error, decode};
+use crate::limits::{LIST_MAX, NAMES_MAX};
 use crate::v1::{Advertisement, Quantities, ReservationRequest};
+use crate::{Code, Problem};
 
 fn request(text: &str) -> ReservationRequest {
     decode(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -108,4 +110,49 @@ fn depth_and_length_have_an_end() {
     assert_eq!(wrong(&deep).0, "constraints[0]");
     let long = vec![b' '; crate::limits::DOCUMENT_MAX + 1];
     assert_eq!(decode::<Quantities>(&long), Err(Error::TooLong { length: long.len() }));
+}
+
+#[test]
+fn no_more_is_made_of_a_list_than_may_be_in_it_however_short_its_items_are() {
+    let read = |text: String| decode::<Advertisement>(text.as_bytes());
+    let too_many = |path: &str, most| Err(Error::TooMany { path: path.to_owned(), most });
+    let grants = |many: usize| format!(r#"{{"grants":[{}{{}}]}}"#, "{},".repeat(many - 1));
+    let whole = read(grants(4096)).map(|known| known.grants.unwrap().len());
+    assert_eq!(whole, Ok(4096));
+    assert_eq!(read(grants(4097)), too_many("grants", 4096));
+    assert_eq!(read(grants(1_398_000)), too_many("grants", 4096));
+    let backends =
+        |many| format!(r#"{{"capabilities":{{"backends":[{}""]}}}}"#, "\"\",".repeat(many));
+    assert!(read(backends(LIST_MAX - 1)).is_ok());
+    assert_eq!(read(backends(LIST_MAX)), too_many("capabilities.backends", LIST_MAX));
+    // What was read is never more than that either, also when it comes twice.
+    let twice = format!(r#"{{"grants":[{{}}],"grants":{}"#, &grants(4096)[10..]);
+    assert_eq!(read(twice).map(|known| known.grants.unwrap().len()), Ok(4096));
+}
+
+#[test]
+fn no_more_is_made_of_free_names_than_may_be_there() {
+    let read = |text: String| decode::<Advertisement>(text.as_bytes());
+    let too_many = |path: &str| Err(Error::TooMany { path: path.to_owned(), most: NAMES_MAX });
+    let names = |many| (0..many).map(|n| format!(r#""{n}":"""#)).collect::<Vec<_>>().join(",");
+    let labels = |many| read(format!(r#"{{"labels":{{{}}}}}"#, names(many)));
+    assert_eq!(labels(NAMES_MAX).map(|known| known.labels.len()), Ok(NAMES_MAX));
+    assert_eq!(labels(NAMES_MAX + 1), too_many("labels"));
+    let amounts = |many| read(format!(r#"{{"resources":{{"capacity":{{{}}}}}}}"#, names(many)));
+    let read_whole = amounts(NAMES_MAX).map(|known| known.resources.capacity.others.len());
+    assert_eq!(read_whole, Ok(NAMES_MAX));
+    assert_eq!(amounts(NAMES_MAX + 1), too_many("resources.capacity"));
+    // The same name again is no other one.
+    let again = format!(r#"{{"labels":{{{}}}}}"#, [r#""a":"b""#; NAMES_MAX + 1].join(","));
+    assert_eq!(read(again).map(|known| known.labels.len()), Ok(1));
+}
+
+#[test]
+fn who_sends_too_many_is_told_which_and_how_many_there_may_be() {
+    let long = format!(r#"{{"grants":[{}{{}}]}}"#, "{},".repeat(4096));
+    let problem = Problem::from(decode::<Advertisement>(long.as_bytes()).unwrap_err());
+    assert_eq!(problem.code(), Some(Code::InvalidField));
+    assert_eq!(problem.details.field.as_deref(), Some("grants"));
+    assert_eq!(problem.details.limit.as_deref(), Some("4096"));
+    assert_eq!(problem.error, "grants: more than the 4096 that are read: leave some out");
 }

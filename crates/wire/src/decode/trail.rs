@@ -3,11 +3,21 @@
 use std::cell::RefCell;
 use std::fmt::Write;
 
+use serde::de;
+
 /// The members that lead to where the reader is, as a list from the inside out.
 pub struct Trail<'a> {
     outer: Option<&'a Trail<'a>>,
     step: Step,
-    failed: &'a RefCell<Option<String>>,
+    failed: &'a RefCell<Failed>,
+}
+
+/// Where reading failed, if it did.
+#[derive(Default)]
+pub(super) struct Failed {
+    pub(super) path: Option<String>,
+    /// How many may be there, where that was the reason.
+    pub(super) most: Option<usize>,
 }
 
 #[derive(Clone, Copy)]
@@ -18,7 +28,7 @@ enum Step {
 }
 
 impl<'a> Trail<'a> {
-    pub(super) fn new(failed: &'a RefCell<Option<String>>) -> Self {
+    pub(super) fn new(failed: &'a RefCell<Failed>) -> Self {
         Self { outer: None, step: Step::Document, failed }
     }
 
@@ -33,11 +43,18 @@ impl<'a> Trail<'a> {
     /// Notes that reading failed here, unless it is noted already: the innermost place counts.
     pub(crate) fn note(&self) {
         let mut failed = self.failed.borrow_mut();
-        if failed.is_none() {
+        if failed.path.is_none() {
             let mut path = String::new();
             self.write(&mut path);
-            *failed = Some(path);
+            failed.path = Some(path);
         }
+    }
+
+    /// Reading fails here because there are more than so many.
+    pub(super) fn too_many<E: de::Error>(&self, most: usize) -> E {
+        self.note();
+        self.failed.borrow_mut().most = Some(most);
+        E::custom("too many")
     }
 
     fn write(&self, path: &mut String) {

@@ -159,7 +159,7 @@ object!(GrantReport {
     "amounts" => amounts,
     "used" => used,
     "remaining" => remaining,
-});
+}, at most core::Advertisement::GRANTS_MAX);
 object!(Cost { "cpuCost" => cpu_cost, "memoryCost" => memory_cost, "currency" => currency });
 object!(Capabilities {
     "acknowledge" => acknowledge,

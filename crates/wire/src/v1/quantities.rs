@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sublet_core::quantity::{Quantity, Round};
 use sublet_core::resources::{Kind, Limits, Resources};
 
-use crate::decode::{Fill, Object, Place, Trail, fill_object};
+use crate::decode::{Fill, Object, Place, Trail, add_named, fill_object};
 use crate::problem::Invalid;
 
 /// Amounts with cpu and memory always there, as the Go system has them.
@@ -55,12 +55,10 @@ impl Object for Quantities {
         &mut self,
         name: String,
         members: &mut A,
-        _: &Trail<'_>,
+        trail: &Trail<'_>,
     ) -> Result<(), A::Error> {
-        if let Some(amount) = members.next_value::<Option<String>>()? {
-            self.others.insert(name, amount);
-        }
-        Ok(())
+        let amount = members.next_value::<Option<String>>()?;
+        amount.map_or(Ok(()), |amount| add_named(&mut self.others, name, amount, trail))
     }
 }
 
