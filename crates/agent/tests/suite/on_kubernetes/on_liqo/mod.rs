@@ -69,6 +69,7 @@ mod losing;
 mod stranded;
 mod hostile;
 mod forging;
+mod holding;
 mod taking;
 mod policed;
 
@@ -118,6 +119,8 @@ fn an_end_comes_whoever_does_not_want_it() {
         stubborn::a_stuck_pod_stops_nobody_else,
         stubborn::a_requester_that_is_silent_loses_its_pods,
         stubborn::nobody_holds_on_to_what_is_over,
+        holding::a_slice_is_not_held_by_what_belongs_to_it,
+        holding::nothing_of_a_requesters_is_held,
         hostile::whoever_clings_to_what_is_over_loses_it,
         stubborn::a_pod_that_got_in_without_a_webhook_ends_like_any_other,
         stubborn::pods_end_although_no_webhook_answers,

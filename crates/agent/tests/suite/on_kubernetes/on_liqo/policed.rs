@@ -29,7 +29,7 @@ pub(super) async fn a_policy_that_somebody_removes_is_back_at_once(world: &mut W
     let api = &world.milan.api;
     let version = |found: &Value| found["metadata"]["resourceVersion"].clone();
     for kind in ["validatingadmissionpolicies", "validatingadmissionpolicybindings"] {
-        for name in ["sublet-liqo-slices", "sublet-liqo-pods"] {
+        for name in ["sublet-liqo-slices", "sublet-liqo-pods", "sublet-liqo-copies"] {
             let path = format!("{ADMISSION}/{kind}/{name}");
             let (found, known) = (when(api, &path, |_| true).await, repairs(world));
             api.delete(&path).unwrap();
