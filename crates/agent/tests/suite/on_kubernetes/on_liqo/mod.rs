@@ -67,6 +67,7 @@ mod ending;
 mod stubborn;
 mod losing;
 mod stranded;
+mod drained;
 mod hostile;
 mod forging;
 mod holding;
@@ -108,6 +109,7 @@ fn a_reservation_ends_with_nothing_left_of_it() {
         ending::the_last_node_takes_the_remote_namespaces_with_it,
         ending::a_link_is_unused_when_nothing_is_to_be_kept_any_more,
         ending::both_may_be_restarted_between_any_two_steps,
+        drained::a_requester_that_was_drained_has_everything_again,
         // The last, because it kills an API server.
         losing::a_lost_provider_is_given_up_and_cleans_up_when_it_returns,
     );
