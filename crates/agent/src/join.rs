@@ -28,6 +28,8 @@ const MARGIN: Span = Span::from_secs(30);
 const GRACE: Span = Span::from_secs(30);
 /// How long a slice that is denied, and has no reservation, is kept.
 const DENIED: Span = Span::from_secs(3600);
+/// How often Liqo is reminded of each slice: one small write, in this cluster alone.
+const REFRESH: Span = Span::from_secs(300);
 
 /// Why clusters cannot be joined as was said.
 #[derive(Debug, thiserror::Error)]
@@ -192,6 +194,7 @@ impl Join<'_> {
             patience: eviction.checked_add(MARGIN).unwrap_or(eviction),
             grace: GRACE,
             denied: DENIED,
+            refresh: REFRESH,
             namespace: instruction_namespace.clone(),
         };
         let stopping = tasks.stopping();

@@ -79,6 +79,8 @@ obstacles! {
     Unsuitable: "reserve some cpu and some memory",
     /// The provider cannot enforce what it would lend.
     NotLending: "the condition Lending of the provider's Advertisement says what is missing",
+    /// The provider's operator lets the requester do no more, or nothing at all.
+    TenantNotActive: "if it is to go on, set tenantCondition of that Tenant, in the provider, to Active again",
     /// The provider's Liqo does not believe who the slice is from.
     IdentityDenied: "look at the Events in the provider's tenant namespace; after a new Liqo key it passes \
         by itself when the provider has accepted that key",

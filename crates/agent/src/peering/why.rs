@@ -69,6 +69,7 @@ pub(crate) fn is_shared(obstacle: Obstacle) -> bool {
             | Obstacle::PeerRefused
             | Obstacle::PeerSilent
             | Obstacle::Unsuitable
+            | Obstacle::TenantNotActive
             | Obstacle::ForeignClass
             | Obstacle::BadCertificateRequest
             | Obstacle::AmountsDiffer

@@ -26,7 +26,8 @@ pub const RECLAIMED_SINCE: &str = "sublet.io/reclaimed-since";
 pub const RESERVATIONS: &str = "sublet.io/reservations";
 /// The label of a namespace that requests of other namespaces may send away, with the value `true`.
 pub const MAY_BE_OFFLOADED: &str = "sublet.io/may-be-offloaded";
-/// The annotation of a slice, on either side, that says how often Liqo was reminded of it.
+/// The annotation of a slice, on either side, and of a map of namespaces, that says how old it was, in seconds, when Liqo
+/// was last reminded of it.
 pub const REMINDED: &str = "sublet.io/reminded";
 /// The role that the agent binds itself to in each tenant namespace.
 pub const TENANT_ROLE: &str = "sublet-agent-tenant";
@@ -34,6 +35,8 @@ pub const TENANT_ROLE: &str = "sublet-agent-tenant";
 pub const POLICY: &str = "sublet-liqo-slices";
 /// The admission policy against pods that a consumer holds on to.
 pub const POD_POLICY: &str = "sublet-liqo-pods";
+/// The admission policy against what else a consumer holds on to.
+pub const COPY_POLICY: &str = "sublet-liqo-copies";
 
 /// The other cluster, on whatever is about one.
 pub const REMOTE_CLUSTER_ID: &str = "liqo.io/remote-cluster-id";

@@ -106,6 +106,7 @@ impl LiqoctlPeering {
             // There are no slices of our class here, to be waited for or denied.
             grace: Span::ZERO,
             denied: Span::ZERO,
+            refresh: Span::ZERO,
             namespace: settings.namespace.clone(),
         };
         let site = Arc::new(Site {

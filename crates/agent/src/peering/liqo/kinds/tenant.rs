@@ -30,6 +30,13 @@ pub struct TenantSpec {
     pub tenant_condition: String,
 }
 
+impl Tenant {
+    /// May it do all that a tenant does?
+    pub fn is_active(&self) -> bool {
+        matches!(self.spec.tenant_condition.as_str(), "" | "Active")
+    }
+}
+
 /// What Liqo made of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -15,7 +15,6 @@ use sublet_core::id::ClusterId;
 
 use super::ground::{Answer, delete, let_go};
 use super::provider::Provider;
-use super::reclaim::is_own;
 use crate::metrics::Metrics;
 use crate::peering::liqo::kinds::{ResourceSlice, Tenant};
 use crate::peering::liqo::link::is_ours;
@@ -90,7 +89,7 @@ impl Provider {
             );
             self.ground.metrics.slice_decided("expelled");
         }
-        let_go(&slices, slice, is_own).await?;
+        let_go(&slices, slice, |_| false).await?;
         cleared?;
         Ok(true)
     }

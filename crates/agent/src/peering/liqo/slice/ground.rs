@@ -30,8 +30,8 @@ use crate::peering::liqo::names::{
 };
 use crate::transport::Order;
 
-/// How often Liqo is reminded of a slice.
-const REMIND_EVERY: Span = Span::from_secs(10);
+/// How often Liqo is reminded of a slice of which too little came.
+pub(super) const REMIND_EVERY: Span = Span::from_secs(10);
 
 /// What comes of talking to the API server.
 pub(super) type Answer<T> = Result<T, kube::Error>;
@@ -50,6 +50,8 @@ pub struct Settings {
     pub grace: Span,
     /// How long one that is denied, and has no reservation, is kept.
     pub denied: Span,
+    /// How often Liqo is reminded of each slice, at the requester's.
+    pub refresh: Span,
     /// Where instructions are.
     pub namespace: String,
 }
@@ -104,19 +106,19 @@ impl Ground {
         since.map_or(Span::ZERO, |since| self.now().since(since))
     }
 
-    /// Touches a slice of which too little came for long, so that Liqo's replicator looks at it again: at
-    /// the requester's. It does not try again what an API server forbids, and one that has just started
-    /// forbids everything for a moment. And its copy at the provider's: after a change that could not be
-    /// written there, it takes it for written until it hears of the copy again.
-    pub(super) async fn remind(
-        &self,
-        slices: &Api<ResourceSlice>,
-        slice: &ResourceSlice,
-    ) -> Answer<()> {
-        let age = self.age_of(&slice.metadata);
-        let Some(times) = reminder(age, slice.annotations().get(REMINDED)) else { return Ok(()) };
-        let change = json!({ "metadata": { "annotations": { REMINDED: times } } });
-        merge(slices, &slice.name_any(), &change).await
+    /// Touches an object so that Liqo's replicator looks at it again, if that was not done for so long; says whether it
+    /// did. A slice of which too little came, at the requester's: it does not try again what an API server forbids, and
+    /// one that has just started forbids everything for a moment. And its copy at the provider's: after a change that
+    /// could not be written there, it takes it for written until it hears of the copy again.
+    pub(super) async fn remind<K>(&self, api: &Api<K>, object: &K, every: Span) -> Answer<bool>
+    where
+        K: Clone + DeserializeOwned + Debug + Resource,
+    {
+        let age = self.age_of(object.meta());
+        let said = object.annotations().get(REMINDED);
+        let Some(now) = reminder(age, said, every) else { return Ok(false) };
+        let change = json!({ "metadata": { "annotations": { REMINDED: now } } });
+        merge(api, &object.name_any(), &change).await.map(|()| true)
     }
 
     /// For how long what the class says of a slice has been said.
@@ -287,10 +289,13 @@ impl Ground {
     }
 }
 
-/// What is written to remind Liqo of a slice of this age; none if that was done, or is too early.
-fn reminder(age: Span, said: Option<&String>) -> Option<String> {
-    let times = age.as_millis() / REMIND_EVERY.as_millis();
-    Some(times.to_string()).filter(|now| times > 0 && said != Some(now))
+/// What is written to remind Liqo of an object of this age: how many seconds that is. None if it was done since, or is
+/// too early. A copy has what was said of the original, which may be older.
+fn reminder(age: Span, said: Option<&String>, every: Span) -> Option<String> {
+    let now = age.as_millis() / 1000;
+    let before = said.and_then(|said| said.parse::<u64>().ok()).filter(|before| *before <= now);
+    let since = now - before.unwrap_or_default();
+    (since >= every.as_millis() / 1000 && since > 0).then(|| now.to_string())
 }
 
 /// What says of a slice that it is being taken down.
@@ -386,12 +391,15 @@ mod tests {
     #[test]
     fn liqo_is_reminded_once_in_a_while_and_not_at_first() {
         let at = |seconds: u64, said: Option<&str>| {
-            reminder(Span::from_secs(seconds), said.map(str::to_owned).as_ref())
+            reminder(Span::from_secs(seconds), said.map(str::to_owned).as_ref(), REMIND_EVERY)
         };
         assert_eq!(at(9, None), None);
-        assert_eq!(at(10, None).as_deref(), Some("1"));
-        assert_eq!(at(19, Some("1")), None);
-        assert_eq!(at(20, Some("1")).as_deref(), Some("2"));
-        assert_eq!(at(95, Some("rubbish")).as_deref(), Some("9"));
+        assert_eq!(at(10, None).as_deref(), Some("10"));
+        assert_eq!(at(19, Some("10")), None);
+        assert_eq!(at(20, Some("10")).as_deref(), Some("20"));
+        assert_eq!(at(95, Some("rubbish")).as_deref(), Some("95"));
+        // A copy that was just made of what is old.
+        assert_eq!(at(9, Some("300")), None);
+        assert_eq!(at(10, Some("300")).as_deref(), Some("10"));
     }
 }

@@ -245,11 +245,15 @@ impl Keeper {
         Some(Duration::from_millis(rest)).filter(|rest| !rest.is_zero())
     }
 
-    /// A slice of ours. While it has an instruction, whoever hears the broker sees to it.
+    /// A slice of ours. While it has an instruction, whoever hears the broker sees to it; Liqo is reminded of it here.
     async fn attend_borrowed(&self, peer: &ClusterId, name: &str) -> Answer<Outcome> {
         let slice = self.ground.slices(peer).get_opt(name).await?;
-        let is_leaving = slice.is_some_and(|slice| Mark::Leaving.of(&slice).is_some());
-        if !is_leaving || self.ground.recorded::<ReservationInstruction>(name).await?.is_some() {
+        if let Some(slice) = slice.as_ref().filter(|slice| Mark::Leaving.of(slice).is_none()) {
+            let again = self.requester.refresh(peer, slice).await?;
+            return Ok(Outcome::Done(again.map(|span| Duration::from_millis(span.as_millis()))));
+        }
+        if slice.is_none() || self.ground.recorded::<ReservationInstruction>(name).await?.is_some()
+        {
             return Ok(DONE);
         }
         self.requester.release(&over(Side::Requester, peer, name)).await.map(until_gone)

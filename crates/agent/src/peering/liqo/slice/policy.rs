@@ -1,9 +1,10 @@
 //! What keeps a consumer within what it was given. Its certificates let it write the status of its
 //! slices here, choose Liqo's own class, which grants whatever is asked, pose as another cluster in
-//! labels or with a [longer](measured) request for a certificate, hold on with finalizers to what is taken back, and
-//! send pods that take more than Liqo's quota [counts](counted).
+//! labels or with a [longer](measured) request for a certificate, [hold on](held) with finalizers to what is taken
+//! back, and send pods that take more than Liqo's quota [counts](counted).
 
 mod counted;
+mod held;
 mod measured;
 
 use std::collections::BTreeSet;
@@ -15,10 +16,11 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use self::held::{in_the_background, no_new_finalizers, no_orphans};
 use super::ground::{Answer, Ground};
 use crate::peering::liqo::names::{
-    CLASS, ORGANIZATION, ORIGIN_ID, POD_POLICY, POLICY, RECLAIMED_SINCE, REMOTE_CLUSTER_ID,
-    REPLICATED, REPLICATION, TENANT_PREFIX, WRITER,
+    CLASS, COPY_POLICY, ORGANIZATION, ORIGIN_ID, POD_POLICY, POLICY, RECLAIMED_SINCE,
+    REMOTE_CLUSTER_ID, REPLICATED, REPLICATION, TENANT_PREFIX, WRITER,
 };
 
 /// How long the name of a slice may be.
@@ -32,7 +34,8 @@ impl Ground {
         let policies = self.all::<ValidatingAdmissionPolicy>();
         let bindings = self.all::<ValidatingAdmissionPolicyBinding>();
         let mut editions = BTreeSet::new();
-        for (name, spec) in [(POLICY, slices()), (POD_POLICY, pods())] {
+        let all = [(POLICY, slices()), (POD_POLICY, pods()), (COPY_POLICY, held::copies())];
+        for (name, spec) in all {
             let policy = policies.patch(name, &writer, &Patch::Apply(&policy(name, &spec))).await?;
             let binding = bindings.patch(name, &writer, &Patch::Apply(&binding(name))).await?;
             editions.extend([edition(&policy), edition(&binding)]);
@@ -51,7 +54,6 @@ pub(super) fn edition<K: ResourceExt>(object: &K) -> Edition {
 
 /// About the slices that other clusters have here.
 fn slices() -> Value {
-    let written = |rule: &str| format!("request.operation == 'DELETE' || ({rule})");
     let is_theirs = |value: &str| format!("{value} == request.userInfo.username");
     let names = [
         format!("{} == 'true'", label(REPLICATED)),
@@ -67,8 +69,9 @@ fn slices() -> Value {
     let (new, old) = (mark("object"), mark("oldObject"));
     json!({
         "failurePolicy": "Fail",
-        "matchConstraints": constraints("authentication.liqo.io",
-                                        &["resourceslices", "resourceslices/status"]),
+        "matchConstraints": { "resourceRules": [
+            written("authentication.liqo.io", &["resourceslices", "resourceslices/status"]),
+        ]},
         "matchConditions": [{
             "name": "from-a-peer",
             "expression": format!("'{ORGANIZATION}' in request.userInfo.groups"),
@@ -77,37 +80,41 @@ fn slices() -> Value {
         "validations": [
             validation("!has(request.subResource) || request.subResource != 'status'",
                        "a consumer may not write the status of a ResourceSlice"),
-            validation(&written(&format!("has(object.spec.class) && object.spec.class == '{CLASS}'")),
+            validation(&unless_deleted(&format!("has(object.spec.class) && object.spec.class == '{CLASS}'")),
                        "only slices of reservations are served here"),
-            validation(&written(&format!("{new} == {old}")),
+            validation(&unless_deleted(&format!("{new} == {old}")),
                        "since when a slice is taken back is the provider's to say"),
-            validation(&written(&names.join(" && ")),
+            validation(&unless_deleted(&names.join(" && ")),
                        "a consumer has slices in its own name alone, in its own namespace"),
-            validation(&written(&short_names()),
+            validation(&unless_deleted(&short_names()),
                        "a slice has a name of at most 50 letters, digits and dashes"),
-            validation(&written(&bounded()), "a slice says no more than a slice has to say"),
-            validation(&written(measured::rule()),
+            validation(&unless_deleted(&bounded()), "a slice says no more than a slice has to say"),
+            validation(&unless_deleted(measured::rule()),
                        "a request for a certificate is as long as one of an Ed25519 key for the slice's user \
                         and its cluster alone, and not longer"),
-            validation(&written(&no_new_finalizers()),
+            validation(&unless_deleted(no_new_finalizers()),
                        "a consumer may not hold on to a slice with a finalizer"),
-            validation(&no_orphans(), "a consumer may not leave anything behind"),
+            validation(no_orphans(), "a consumer may not leave anything behind"),
+            validation(in_the_background(),
+                       "a consumer deletes a slice in the background: else what belongs to it would hold it"),
         ],
     })
 }
 
 /// About the pods that they have here. Liqo and the parts of Kubernetes are `system:` users.
 fn pods() -> Value {
-    let written = format!("request.operation == 'DELETE' || ({})", no_new_finalizers());
     let mut validations = vec![
-        validation(&written, "a consumer may not hold on to a pod with a finalizer"),
-        validation(&no_orphans(), "a consumer may not leave pods behind"),
+        validation(
+            &unless_deleted(no_new_finalizers()),
+            "a consumer may not hold on to a pod with a finalizer",
+        ),
+        validation(no_orphans(), "a consumer may not leave pods behind"),
     ];
     let counted = counted::rules();
     validations.extend(counted.iter().map(|(rule, message)| validation(rule, message)));
     json!({
         "failurePolicy": "Fail",
-        "matchConstraints": constraints("offloading.liqo.io", &["shadowpods"]),
+        "matchConstraints": { "resourceRules": [written("offloading.liqo.io", &["shadowpods"])] },
         "matchConditions": [{
             "name": "from-outside",
             "expression": "!request.userInfo.username.startsWith('system:') && \
@@ -118,13 +125,19 @@ fn pods() -> Value {
     })
 }
 
-fn constraints(group: &str, resources: &[&str]) -> Value {
-    json!({ "resourceRules": [{
+/// Whenever one of these is written or deleted.
+fn written(group: &str, resources: &[&str]) -> Value {
+    json!({
         "apiGroups": [group],
         "apiVersions": ["*"],
         "operations": ["CREATE", "UPDATE", "DELETE"],
         "resources": resources,
-    }]})
+    })
+}
+
+/// A rule for what is written.
+fn unless_deleted(rule: &str) -> String {
+    format!("request.operation == 'DELETE' || ({rule})")
 }
 
 fn validation(expression: &str, message: &str) -> Value {
@@ -173,22 +186,6 @@ fn mark(object: &str) -> String {
          '{RECLAIMED_SINCE}' in {object}.metadata.annotations ? \
          {object}.metadata.annotations['{RECLAIMED_SINCE}'] : '')"
     )
-}
-
-/// No finalizer that was not there before.
-fn no_new_finalizers() -> String {
-    "!has(object.metadata.finalizers) || object.metadata.finalizers.all(name, \
-     oldObject != null && has(oldObject.metadata.finalizers) && \
-     name in oldObject.metadata.finalizers)"
-        .to_owned()
-}
-
-/// Whatever is deleted goes with all that belongs to it.
-fn no_orphans() -> String {
-    "request.operation != 'DELETE' || !has(request.options) || \
-     ((!has(request.options.propagationPolicy) || request.options.propagationPolicy != 'Orphan') && \
-     (!has(request.options.orphanDependents) || request.options.orphanDependents != true))"
-        .to_owned()
 }
 
 fn policy(name: &str, spec: &Value) -> Value {

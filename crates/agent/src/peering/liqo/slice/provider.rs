@@ -12,15 +12,15 @@ use sublet_crds::{Obstacle, ProviderInstruction};
 
 use super::amounts::{List, excess, granted, is_same, no_more, text};
 use super::certificate::fault;
-use super::ground::{Answer, Ground, Mark, delete};
+use super::ground::{Answer, Ground, Mark, REMIND_EVERY, delete};
 use super::requester::LIQO_MAX;
 use crate::cluster::{code, present};
 use crate::collect::seen::Pod;
 use crate::collect::{Guest, asked_by_all, quota_user};
 use crate::peering::liqo::csr::Unfit;
-use crate::peering::liqo::kinds::{Condition, Enforcement, ResourceSlice};
+use crate::peering::liqo::kinds::{Condition, Enforcement, ResourceSlice, Tenant};
 use crate::peering::liqo::link::{LinkState, Links};
-use crate::peering::liqo::names::{CLASS, RESERVATION, WRITER};
+use crate::peering::liqo::names::{CLASS, RESERVATION, WRITER, certificate_secret};
 use crate::peering::{Progress, Unwilling, Why, WhyNot, quoted};
 use crate::transport::Order;
 
@@ -123,10 +123,41 @@ impl Provider {
         why.as_ref().map(|why| Why::hindered(Obstacle::NotLending, said(why)))
     }
 
-    /// Grants the slice what is reserved, if there is one: the requester may not have asked yet. That
-    /// is in force when Liqo's quota says so too. It is the caller's turn at this reservation.
+    /// The same of this requester: an operator may have had its Tenant do no more. What it has already stays its own
+    /// while there is a slice of it.
+    async fn unwilling_to(&self, peer: &ClusterId) -> Answer<Option<Why>> {
+        if let Some(why) = self.unwilling() {
+            return Ok(Some(why));
+        }
+        let tenants = self.ground.tenant::<Tenant>(peer).list(&ListParams::default()).await?;
+        let is_this = |tenant: &&Tenant| tenant.spec.cluster_id == peer.as_str();
+        let barred = tenants.items.iter().filter(is_this).find(|tenant| !tenant.is_active());
+        Ok(barred.map(|tenant| {
+            let (name, said) = (tenant.name_any(), &tenant.spec.tenant_condition);
+            let why = format!("the provider's operator has set the Tenant {name} to {said}");
+            Why::hindered(Obstacle::TenantNotActive, why)
+        }))
+    }
+
+    /// There is no slice. The requester may not have asked yet; or it had one, and has nothing here now. Liqo keeps the
+    /// certificate of a slice that is gone, which is removed here when the reservation is over.
+    async fn absent(&self, order: &Order) -> Answer<Progress> {
+        let name = certificate_secret(&order.reservation);
+        let was_here = self.ground.is_linked(&order.peer).await?
+            && self.ground.secrets(&order.peer).get_metadata_opt(&name).await?.is_some();
+        Ok(if was_here {
+            let why = "the requester's slice was here and is gone: its Liqo is to copy it again, of which its agent \
+                       reminds it once in a while";
+            suspected(Obstacle::PeerSilent, why)
+        } else {
+            Progress::Ready
+        })
+    }
+
+    /// Grants the slice what is reserved, if there is one. That is in force when Liqo's quota says so too.
+    /// It is the caller's turn at this reservation.
     pub(super) async fn grant(&self, order: &Order) -> Answer<Progress> {
-        let unwilling = self.unwilling();
+        let unwilling = self.unwilling_to(&order.peer).await?;
         let slices = self.ground.slices(&order.peer);
         for attempt in 0..CONFLICTS_MAX {
             // Time has passed: it may be over.
@@ -139,7 +170,7 @@ impl Provider {
             {
                 return Ok(Progress::Pending(why.clone()));
             }
-            let Some(slice) = slice else { return Ok(Progress::Ready) };
+            let Some(slice) = slice else { return self.absent(order).await };
             if slice.metadata.deletion_timestamp.is_some() {
                 let why = "an earlier slice of this name is still going";
                 return Ok(suspected(Obstacle::StillDeleting, why));
@@ -207,7 +238,8 @@ impl Provider {
         let user = quota_user(&order.reservation, order.peer.as_str());
         let Some(quota) = self.ground.quotas(&order.peer).get_opt(&user).await? else {
             // It makes none of a copy that has not got everything yet.
-            self.ground.remind(&self.ground.slices(&order.peer), slice).await?;
+            let slices = self.ground.slices(&order.peer);
+            self.ground.remind(&slices, slice, REMIND_EVERY).await?;
             let why = "Liqo is making the quota";
             let is_late = self.ground.said_for(slice) > LIQO_MAX;
             return Ok(if is_late { hindered(Obstacle::LiqoSilent, why) } else { pending(why) });

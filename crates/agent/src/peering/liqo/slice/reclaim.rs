@@ -36,7 +36,7 @@ impl Provider {
         let found = slices.get_opt(&order.reservation).await?;
         if let Some(other) = found.as_ref().filter(|found| !is_ours(found)) {
             if other.metadata.deletion_timestamp.is_some() {
-                let_go(&slices, other, is_own).await?;
+                let_go(&slices, other, |_| false).await?;
             } else if !self.deny(other, &Decision::over()).await? {
                 // It is written to, so that a grant which is still on its way comes too late.
                 return Ok(contested());
@@ -71,7 +71,9 @@ impl Provider {
         }
         if let Some(slice) = &slice {
             delete(&slices, slice).await?;
-            let_go(&slices, slice, is_own).await?;
+            // Liqo has no finalizer on a slice here, so whoever does holds on to it. Kubernetes has one while it waits
+            // for what belongs to the slice, which somebody may hold; without it, that goes in the background.
+            let_go(&slices, slice, |_| false).await?;
             return Ok(going("the slice is being removed"));
         }
         self.ground.unwritten.settled(order);
@@ -133,12 +135,6 @@ impl Provider {
         }
         Ok(())
     }
-}
-
-/// Kubernetes' own finalizers are seen to by Kubernetes. Liqo has none on a slice here, so whoever else does
-/// holds on to it.
-pub(super) fn is_own(finalizer: &str) -> bool {
-    finalizer == "foregroundDeletion"
 }
 
 /// It goes, and that is in the way if it lasts.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 use sublet_core::id::ClusterId;
 use sublet_core::instruction::Side;
@@ -13,8 +13,8 @@ use sublet_core::time::Span;
 use sublet_crds::Obstacle;
 
 use super::amounts::{asked, is_exactly, is_same, text};
-use super::ground::{Answer, Ground, Mark, merge};
-use crate::peering::liqo::kinds::ResourceSlice;
+use super::ground::{Answer, Ground, Mark, REMIND_EVERY, merge};
+use crate::peering::liqo::kinds::{NamespaceMap, ResourceSlice};
 use crate::peering::liqo::link::{LinkState, Links};
 use crate::peering::liqo::names::{
     CLASS, CREATE_VIRTUAL_NODE, NODE_TYPE, REMOTE_CLUSTER_ID, REMOTE_ID, REPLICATION, RESERVATION,
@@ -90,12 +90,34 @@ impl Requester {
         match undecided(&slice, order) {
             Some(why) => {
                 if slice.condition(ResourceSlice::RESOURCES).is_none() {
-                    self.ground.remind(&slices, &slice).await?;
+                    self.ground.remind(&slices, &slice, REMIND_EVERY).await?;
                 }
                 Ok(Progress::Pending(why))
             }
             None => self.node_of(order, self.ground.said_for(&slice)).await,
         }
+    }
+
+    /// Has Liqo look again at a slice, and at what says which namespaces go there: whatever of it is gone at the
+    /// provider, where an operator may have drained and let in this cluster again, Liqo copies anew only when it hears
+    /// of the original. Nobody here can see that, so it is done once in a while; says when again.
+    pub(super) async fn refresh(
+        &self,
+        peer: &ClusterId,
+        slice: &ResourceSlice,
+    ) -> Answer<Option<Span>> {
+        let (ground, every) = (&self.ground, self.ground.settings.refresh);
+        if slice.metadata.deletion_timestamp.is_some() {
+            return Ok(None);
+        }
+        if ground.remind(&ground.slices(peer), slice, every).await? {
+            let maps = ground.tenant::<NamespaceMap>(peer);
+            let ours = ListParams::default().labels(&format!("{REPLICATION}=true"));
+            for map in maps.list(&ours).await?.items {
+                ground.remind(&maps, &map, every).await?;
+            }
+        }
+        Ok(Some(every))
     }
 
     /// Does the slice ask for what it should? What others wrote into it is theirs.

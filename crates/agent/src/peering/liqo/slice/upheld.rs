@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 
 use super::ground::Ground;
 use super::policy::{Edition, edition};
-use crate::peering::liqo::names::{POD_POLICY, POLICY};
+use crate::peering::liqo::names::{COPY_POLICY, POD_POLICY, POLICY};
 use crate::restraint::restrained;
 
 /// How long putting them back may take.
@@ -40,7 +40,8 @@ enum Change {
 impl Ground {
     /// Watches without an end.
     pub(super) async fn uphold_policies(&self) {
-        let mut changes = stream::select_all([POLICY, POD_POLICY].into_iter().flat_map(|name| {
+        let names = [POLICY, POD_POLICY, COPY_POLICY];
+        let mut changes = stream::select_all(names.into_iter().flat_map(|name| {
             [
                 changes::<ValidatingAdmissionPolicy>(&self.client, name),
                 changes::<ValidatingAdmissionPolicyBinding>(&self.client, name),

@@ -18,6 +18,25 @@ pub(super) async fn is_audited(world: &World<'_>, user: &str, policy: &str, why:
     until(&format!("in the audit log, that {policy} refused it to {user}: {why}"), found).await;
 }
 
+/// Waits until it is written that something was refused to this user about an object of that namespace, by whomever, and
+/// why.
+pub(super) async fn is_refused(world: &World<'_>, user: &str, namespace: &str, why: &str) {
+    let log = world.rig.clusters[1].audit_log();
+    let is_this = |line: &str| {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { return false };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        event["responseStatus"]["code"] == 403
+            && text(&event["user"]["username"]).starts_with(user)
+            && event["objectRef"]["namespace"] == namespace
+            && text(&event["responseStatus"]["message"]).contains(why)
+    };
+    let found = || async {
+        let log = std::fs::read_to_string(&log).unwrap_or_default();
+        log.lines().any(is_this).then_some(())
+    };
+    until(&format!("in the audit log, that it was refused to {user}: {why}"), found).await;
+}
+
 fn tells(line: &str, user: &str, policy: &str, why: &str) -> bool {
     // The last line may not be whole yet.
     let Ok(event) = serde_json::from_str::<Value>(line) else { return false };

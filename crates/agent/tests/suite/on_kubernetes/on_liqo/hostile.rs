@@ -10,7 +10,7 @@ use sublet_agent::transport::Order;
 use sublet_core::instruction::{Duty, Side};
 use sublet_testkit::{Controller, Process};
 
-use super::audited::is_audited;
+use super::audited::{is_audited, is_refused};
 use super::forging::{of_another_cluster, user_of};
 use super::guests::{
     HOME, bind, has_ended, offload, place, pod_abroad, remote, stay_home, take_machine,
@@ -100,6 +100,8 @@ const CLASS: &str = "sublet.io/reservation";
 pub(super) const SLICES: &str = "sublet-liqo-slices";
 /// See [`SLICES`].
 pub(super) const PODS: &str = "sublet-liqo-pods";
+/// See [`SLICES`].
+pub(super) const COPIES: &str = "sublet-liqo-copies";
 
 /// Rome's own Liqo, which removes in Milan what is not in Rome: a rogue would not let it.
 pub(super) fn replicator<'a>(world: &'a World<'_>) -> &'a Process {
@@ -190,6 +192,7 @@ pub(super) async fn whoever_poses_as_another_gets_nothing(world: &mut World<'_>)
     let there = Rogue::of_cluster(world).elsewhere("liqo-tenant-turin");
     let refused = there.create(world, &slice("rsv-turins", CLASS, "2")).unwrap_err();
     assert!(refused.contains("forbidden"), "{refused}");
+    is_refused(world, "rome", "liqo-tenant-turin", "cannot create resource").await;
     let known = refusals(world);
     let mut posing = slice("rsv-posing", CLASS, "2");
     posing["spec"]["consumerClusterID"] = json!("turin");
@@ -283,6 +286,7 @@ pub(super) async fn whoever_clings_to_what_is_over_loses_it(world: &mut World<'_
     copy["status"] = Value::Null;
     let refused = pods.create(world, &copy).unwrap_err();
     assert!(refused.contains("admission webhook") && refused.contains("quota"), "{refused}");
+    is_refused(world, "rsv-cling-", &format!("{HOME}-rome"), "quota").await;
     let quotas = milan.get(&world.milan.liqo("offloading", "quotas")).unwrap();
     let quotas = quotas["items"].as_array().unwrap().iter();
     let users = quotas.map(|quota| quota["metadata"]["name"].as_str().unwrap());

@@ -67,8 +67,10 @@ mod ending;
 mod stubborn;
 mod losing;
 mod stranded;
+mod drained;
 mod hostile;
 mod forging;
+mod holding;
 mod taking;
 mod policed;
 
@@ -107,6 +109,7 @@ fn a_reservation_ends_with_nothing_left_of_it() {
         ending::the_last_node_takes_the_remote_namespaces_with_it,
         ending::a_link_is_unused_when_nothing_is_to_be_kept_any_more,
         ending::both_may_be_restarted_between_any_two_steps,
+        drained::a_requester_that_was_drained_has_everything_again,
         // The last, because it kills an API server.
         losing::a_lost_provider_is_given_up_and_cleans_up_when_it_returns,
     );
@@ -118,6 +121,8 @@ fn an_end_comes_whoever_does_not_want_it() {
         stubborn::a_stuck_pod_stops_nobody_else,
         stubborn::a_requester_that_is_silent_loses_its_pods,
         stubborn::nobody_holds_on_to_what_is_over,
+        holding::a_slice_is_not_held_by_what_belongs_to_it,
+        holding::nothing_of_a_requesters_is_held,
         hostile::whoever_clings_to_what_is_over_loses_it,
         stubborn::a_pod_that_got_in_without_a_webhook_ends_like_any_other,
         stubborn::pods_end_although_no_webhook_answers,

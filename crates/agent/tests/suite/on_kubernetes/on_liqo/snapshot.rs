@@ -73,8 +73,9 @@ impl Snapshot {
 
 /// What is pinned stays, on purpose, and so do the policies, which come whenever the agent has looked.
 pub(super) fn matters(object: &str) -> bool {
-    let stays = ["sublet/sublet-liqo-keys", "/sublet-liqo-slices", "/sublet-liqo-pods"];
-    !stays.iter().any(|name| object.ends_with(&format!(" {name}")))
+    let policies = ["/sublet-liqo-slices", "/sublet-liqo-pods", "/sublet-liqo-copies"];
+    let mut stays = policies.iter().chain(&["sublet/sublet-liqo-keys"]);
+    !stays.any(|name| object.ends_with(&format!(" {name}")))
 }
 
 /// The certificate of a slice, which Liqo may have made after everything else of it was gone. It stays until

@@ -38,6 +38,9 @@ pub(super) const PATIENCE: Span = Span::from_secs(6);
 /// How long slices are kept that are denied, in these tests.
 pub(super) const DENIED: Span = Span::from_secs(5);
 
+/// How often Liqo is reminded of each slice, in these tests.
+const REFRESH: Span = Span::from_secs(2);
+
 /// Two clusters with Liqo on them.
 pub(super) struct Rig {
     pub(super) clusters: Vec<Cluster>,
@@ -184,6 +187,7 @@ fn begin(
         patience: PATIENCE,
         grace: GRACE,
         denied: DENIED,
+        refresh: REFRESH,
         extras: Extras { pods: 110, storage: 20 << 30 },
         namespace: NAMESPACE.to_owned(),
     };

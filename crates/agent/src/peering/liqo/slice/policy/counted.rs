@@ -10,6 +10,8 @@
 
 use serde_json::{Value, json};
 
+use super::held::in_the_background;
+
 /// How long a pod may take to end once it is deleted, in seconds: Liqo counts it no more by then.
 const ENDING_MAX: u32 = 600;
 
@@ -68,7 +70,7 @@ pub(super) fn rules() -> Vec<(String, String)> {
     ];
     let made = made.map(|(rule, message)| (as_made(&rule), message));
     let deleted = (
-        deleted_once(),
+        in_the_background().to_owned(),
         "Liqo's quota gives back what a pod takes each time that it is deleted: let it be deleted in the \
          background"
             .to_owned(),
@@ -152,12 +154,4 @@ fn ends_in_time() -> String {
         "!has(object.spec.pod.terminationGracePeriodSeconds) || \
          object.spec.pod.terminationGracePeriodSeconds <= {ENDING_MAX}"
     )
-}
-
-/// One that waits for what depends on it is still there after it was deleted, and can be deleted again.
-fn deleted_once() -> String {
-    "request.operation != 'DELETE' || !has(request.options) || \
-     !has(request.options.propagationPolicy) || \
-     request.options.propagationPolicy != 'Foreground'"
-        .to_owned()
 }
