@@ -303,7 +303,7 @@ fn a_revocation_that_is_answered_holds_also_while_others_look_at_much() {
     drop(handle.survey(first).unwrap());
     begun.recv().unwrap();
     // Those who wait behind it look at whether the answer is out, and whether it is true then.
-    let (says, said) = std::sync::mpsc::channel();
+    let (says, said) = std::sync::mpsc::sync_channel(1);
     let looks = Arc::new(Mutex::new(move || {
         let Some(awaited) = &mut answer else { return };
         if awaited.is_told().is_some() {

@@ -174,27 +174,25 @@ fn a_certificate_of_another_authority_has_its_audit_line() {
 fn audited(town: &Town, message: &str, caller: &str, fields: &[(&str, &str)]) -> String {
     crate::broker::wait_for(message, || {
         let log = town.anna.read("broker.log");
-        let fits = |line: &&str| match serde_json::from_str::<serde_json::Value>(line) {
-            Ok(json) => {
-                let says = |name: &str, value: &str| {
-                    json[name].as_str().map_or_else(|| json[name].to_string(), str::to_owned)
-                        == value
-                };
-                json["target"] == "audit"
-                    && says("message", message)
-                    && says("caller", caller)
-                    && fields.iter().all(|(name, value)| says(name, value))
-            }
-            Err(_) => {
+        let fits = |line: &&str| {
+            let Ok(json) = serde_json::from_str::<serde_json::Value>(line) else {
                 let says = |name: &str, value: &str| {
                     let plain = format!(" {name}={value}");
                     let is_there = line.contains(&format!("{plain} ")) || line.ends_with(&plain);
                     is_there || line.contains(&format!(" {name}=\"{value}\""))
                 };
-                line.contains(&format!(" audit: {message} "))
+                return line.contains(&format!(" audit: {message} "))
                     && says("caller", caller)
-                    && fields.iter().all(|(name, value)| says(name, value))
-            }
+                    && fields.iter().all(|(name, value)| says(name, value));
+            };
+            let says = |name: &str, value: &str| match json[name].as_str() {
+                Some(text) => text == value,
+                None => json[name].to_string() == value,
+            };
+            json["target"] == "audit"
+                && says("message", message)
+                && says("caller", caller)
+                && fields.iter().all(|(name, value)| says(name, value))
         };
         log.lines().find(fits).map(str::to_owned)
     })
