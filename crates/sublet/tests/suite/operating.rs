@@ -187,7 +187,7 @@ fn audited(town: &Town, message: &str, caller: &str, fields: &[(&str, &str)]) ->
             };
             let says = |name: &str, value: &str| match json[name].as_str() {
                 Some(text) => text == value,
-                None => json[name].to_string() == value,
+                None => value.parse::<u64>().is_ok_and(|number| json[name] == number),
             };
             json["target"] == "audit"
                 && says("message", message)
