@@ -242,6 +242,11 @@ async fn is_turned_away(world: &World<'_>, [twice, beyond]: [&str; 2], times: u6
     leaves(world, beyond).await;
     let over = format!("{}?gracePeriodSeconds=0", pod_path(twice));
     world.rome.api.delete(&over).unwrap();
+    // Deleted in the foreground, its shadow is held until its pod has gone, of which Liqo makes another one at once; and
+    // Liqo's webhook does not let Kubernetes let go of it. Whoever deletes it in the background does that himself.
+    let shadow = format!("{SHADOWS}/{twice}");
+    milan.delete(&format!("{shadow}?propagationPolicy=Background")).unwrap();
+    when_gone(milan, &shadow).await;
     has_ended(milan, twice);
     when_gone(milan, &pod_abroad(twice)).await;
     take_machine(milan);
